@@ -1,0 +1,1 @@
+//! Messages to prompt, by the checkpoint's own chat template.

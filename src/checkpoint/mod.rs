@@ -1,0 +1,1 @@
+//! Checkpoint files to checked, memory-mapped views.

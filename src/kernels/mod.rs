@@ -1,0 +1,3 @@
+//! Arithmetic for each instruction set; no knowledge of the model.
+
+pub mod simd;

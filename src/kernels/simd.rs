@@ -1,0 +1,1 @@
+//! One interface over the vector instruction sets.

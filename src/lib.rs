@@ -1,0 +1,37 @@
+//! Qwen3.5 on x86-64 CPUs: text in, text out, behind a C ABI.
+//!
+//! # The house
+//!
+//! One direction, no back and forth; a lower room never knows a higher one:
+//!
+//! ```text
+//! bytes on disk -> checkpoint -> model
+//! text -> tokenizer -> ids -> session -> model (decoder) -> logits -> sampling -> id -> stream decoder -> text
+//!         chat (messages -> text)          kernels, pool
+//! ```
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`checkpoint`] | files to checked views: configuration, safetensors, tensor names |
+//! | [`tokenizer`] | NFC, pre-tokenizer, byte-level BPE, added tokens, stream decoder |
+//! | [`chat`] | messages to prompt by the checkpoint's own template |
+//! | [`kernels`] | arithmetic for each instruction set, no knowledge of the model |
+//! | [`pool`] | worker threads |
+//! | [`model`] | the network: weights, state and one readable forward pass |
+//! | [`sampling`] | logits to a token |
+//! | [`session`] | a sequence being continued: feed, next token, cancel |
+//! | `capi` | the C ABI, and the only home of `extern "C"` |
+
+pub mod chat;
+pub mod checkpoint;
+pub mod error;
+pub mod kernels;
+pub mod model;
+pub mod pool;
+pub mod sampling;
+pub mod session;
+pub mod tokenizer;
+
+mod capi;
+
+pub use error::{Error, ErrorKind, Result};

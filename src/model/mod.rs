@@ -1,0 +1,1 @@
+//! The network: weights, state and the forward pass.

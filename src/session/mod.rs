@@ -1,0 +1,1 @@
+//! A sequence being continued: feed tokens, take the next one.
