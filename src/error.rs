@@ -72,13 +72,23 @@ impl Error {
 
     /// The operating system refused `action` on `path`.
     pub fn io(path: &Path, action: &str, error: &std::io::Error) -> Self {
-        Self::new(ErrorKind::Io, format!("{}: cannot {action}: {error}", path.display()))
+        Self::new(ErrorKind::Io, format!("{}: cannot {action}: {error}", shown(path)))
     }
 
     /// An allocation of `bytes` for `what` failed.
     pub fn out_of_memory(what: &str, bytes: usize) -> Self {
         Self::new(ErrorKind::OutOfMemory, format!("cannot allocate {bytes} bytes for {what}"))
     }
+}
+
+/// A path as it can be shown in one line of a message: control characters escaped, bytes that
+/// are not UTF-8 replaced.
+pub fn shown(path: &Path) -> String {
+    let mut out = String::new();
+    for c in path.to_string_lossy().chars() {
+        if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out
 }
 
 macro_rules! constructors {

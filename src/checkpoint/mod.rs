@@ -1,1 +1,318 @@
 //! Checkpoint files to checked, memory-mapped views.
+//!
+//! [`Checkpoint::open`] reads a Hugging Face folder: `config.json` (and the end ids of
+//! `generation_config.json`) into a [`Config`], and the safetensors file or files into a table of
+//! tensors. Everything the text model needs is checked there: that each tensor is present, its
+//! shape, its element type and its byte range. Nothing is copied; a [`Tensor`] is a view into the
+//! mapped file.
+//!
+//! Files are taken as untrusted: damaged or hostile ones give an error that names the file and the
+//! tensor, without large allocations and without reading past what is there. One thing cannot be
+//! checked: a weight file must stay as it is while the model is open. If another process shortens
+//! it, the system ends this one with SIGBUS at the next touch of the lost part; if it is
+//! overwritten in place, results change. Replacing a file by renaming a new one over it is safe.
+
+#[cfg(target_endian = "big")]
+compile_error!("weight files are little-endian and are mapped as they are");
+
+mod config;
+mod index;
+mod input;
+mod locate;
+mod mmap;
+mod names;
+mod rope;
+mod safetensors;
+mod tensor;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Error, Result, shown};
+
+pub use config::{Config, LayerKind};
+pub use tensor::{Dtype, Tensor};
+
+use input::{excerpt, list};
+use mmap::Mapping;
+use names::{Role, split_prefix};
+use safetensors::Entry;
+
+/// An open checkpoint: its configuration and a checked table of its tensors.
+///
+/// Tensors keep the mapping alive, so the checkpoint itself may be dropped before them.
+pub struct Checkpoint {
+    config: Config,
+    directory: PathBuf,
+    files: Vec<WeightFile>,
+    /// What stands in front of the text model's names, `model.language_model.` for one.
+    prefix: String,
+    /// Name without the prefix to its place.
+    tensors: HashMap<String, Place>,
+    /// Names without prefix that more than one tensor claims (none that the text model needs).
+    ambiguous: Vec<String>,
+    text_bytes: u64,
+}
+
+struct WeightFile {
+    path: PathBuf,
+    map: Arc<Mapping>,
+}
+
+/// Where a tensor lies.
+struct Place {
+    file: usize,
+    /// The name as the file has it.
+    full_name: String,
+    entry: Entry,
+}
+
+/// The tensors of all files before names are resolved: full name, file, entry.
+type Found = Vec<(String, usize, Entry)>;
+
+impl Checkpoint {
+    /// Opens the folder `path`, or the folder of the weight file `path`.
+    ///
+    /// In a folder, `model.safetensors` is read if it is there, else the files that
+    /// `model.safetensors.index.json` names, else the only `*.safetensors` file whose name begins
+    /// with `model` (or the only one at all). Tensor names may have any chain of `model.` and
+    /// `language_model.` in front. Vision, `mtp.` and unknown tensors are left alone.
+    ///
+    /// # Errors
+    ///
+    /// `Io` where a file is missing or unreadable, `Format` where contents are damaged or
+    /// contradict each other, `Unsupported` for other models, rope types and element types.
+    pub fn open(path: &Path) -> Result<Checkpoint> {
+        let location = locate::locate(path)?;
+        let config = Config::from_dir(&location.directory)?;
+        let (files, found) = match &location.weights {
+            locate::Weights::File(file) => Self::open_single(file)?,
+            locate::Weights::Index(index) => Self::open_sharded(index)?,
+        };
+        let mut checkpoint = Checkpoint {
+            config,
+            directory: location.directory,
+            files,
+            prefix: String::new(),
+            tensors: HashMap::new(),
+            ambiguous: Vec::new(),
+            text_bytes: 0,
+        };
+        checkpoint.resolve_names(found)?;
+        checkpoint.check_text_model()?;
+        Ok(checkpoint)
+    }
+
+    fn open_single(path: &Path) -> Result<(Vec<WeightFile>, Found)> {
+        let map = Arc::new(Mapping::open(path)?);
+        let entries = safetensors::read_header(map.bytes()).map_err(|e| e.within(shown(path)))?;
+        let found = entries.into_iter().map(|(name, entry)| (name, 0, entry)).collect();
+        Ok((vec![WeightFile { path: path.to_owned(), map }], found))
+    }
+
+    fn open_sharded(index_path: &Path) -> Result<(Vec<WeightFile>, Found)> {
+        let index = index::Index::read(index_path)?;
+        let mut files = Vec::new();
+        let mut headers: Vec<HashMap<String, Entry>> = Vec::new();
+        for path in &index.files {
+            let (mut file, found) = Self::open_single(path)?;
+            files.append(&mut file);
+            headers.push(found.into_iter().map(|(name, _, entry)| (name, entry)).collect());
+        }
+        let mut found = Vec::new();
+        for (name, file) in index.tensors {
+            match headers[file].remove(&name) {
+                Some(entry) => found.push((name, file, entry)),
+                // Tuned saves drop vision or mtp tensors and keep the index of the original.
+                None if split_prefix(&name).1 == Role::Other => {}
+                None => {
+                    return Err(Error::format(format!(
+                        "{}: tensor {} is said to be in {}, but that file does not hold it \
+                         (the index belongs to other files?)",
+                        shown(index_path),
+                        excerpt(&name),
+                        shown(&files[file].path),
+                    )));
+                }
+            }
+        }
+        Ok((files, found))
+    }
+
+    /// Fills the table under names without prefix.
+    fn resolve_names(&mut self, found: Found) -> Result<()> {
+        self.prefix = names::text_prefix(found.iter().map(|(name, ..)| name.as_str()))
+            .map_err(|e| e.within(self.weights_shown()))?;
+        let mut head: Option<String> = None;
+        for (full_name, file, entry) in found {
+            let (front, role) = split_prefix(&full_name);
+            let short = full_name[front.len()..].to_owned();
+            if role == Role::Head
+                && let Some(other) = head.replace(full_name.clone())
+            {
+                return Err(Error::format(format!(
+                    "{}: two output heads: {} and {}",
+                    self.weights_shown(),
+                    excerpt(&other),
+                    excerpt(&full_name)
+                )));
+            }
+            let place = Place { file, full_name, entry };
+            if self.tensors.insert(short.clone(), place).is_some() {
+                self.ambiguous.push(short);
+            }
+        }
+        Ok(())
+    }
+
+    /// Every tensor of the text model: presence, shape and element type.
+    fn check_text_model(&mut self) -> Result<()> {
+        let config = &self.config;
+        let mut missing = Vec::new();
+        let mut total = 0u64;
+        for (name, shape) in names::text_tensors(config, self.has(names::HEAD)) {
+            match self.tensors.get(&name) {
+                None => missing.push(match name.as_str() {
+                    names::HEAD => format!("{name} (config.json: tie_word_embeddings is false)"),
+                    _ => format!("{}{name}", self.prefix),
+                }),
+                Some(place) => {
+                    self.check_place(place, &shape)?;
+                    total += place.entry.bytes();
+                }
+            }
+        }
+        if !missing.is_empty() {
+            return Err(Error::format(format!(
+                "{}: {} of the text model {} missing: {}",
+                self.weights_shown(),
+                if missing.len() == 1 { "a tensor" } else { "tensors" },
+                if missing.len() == 1 { "is" } else { "are" },
+                list(&missing),
+            )));
+        }
+        // Running without layers that the file holds would give plausible nonsense.
+        let mut beyond: Vec<&str> = self
+            .tensors
+            .iter()
+            .filter(|(name, _)| names::layer_of(name).is_some_and(|l| l >= config.layers()))
+            .map(|(_, place)| place.full_name.as_str())
+            .collect();
+        if !beyond.is_empty() {
+            beyond.sort_unstable();
+            return Err(Error::format(format!(
+                "{}: config.json has num_hidden_layers {}, but there are tensors of later layers: {}",
+                self.weights_shown(),
+                config.num_hidden_layers,
+                list(&beyond),
+            )));
+        }
+        self.text_bytes = total;
+        Ok(())
+    }
+
+    fn check_place(&self, place: &Place, shape: &[usize]) -> Result<()> {
+        let complain = |rest: String| {
+            format!(
+                "{}: tensor {} {rest}",
+                shown(&self.files[place.file].path),
+                excerpt(&place.full_name)
+            )
+        };
+        if !names::same_shape(&place.full_name, &place.entry.shape, shape) {
+            return Err(Error::format(complain(format!(
+                "has shape {:?}, expected {shape:?} from config.json",
+                place.entry.shape
+            ))));
+        }
+        if !place.entry.dtype.is_readable() {
+            return Err(Error::unsupported(complain(format!(
+                "holds {} elements; weights must be BF16, F16 or F32",
+                place.entry.dtype
+            ))));
+        }
+        Ok(())
+    }
+
+    /// The files in one phrase for messages.
+    fn weights_shown(&self) -> String {
+        match self.files.as_slice() {
+            [one] => shown(&one.path),
+            many => format!("{} ({} weight files)", shown(&self.directory), many.len()),
+        }
+    }
+
+    /// The model's configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The folder, as an absolute path: where tokenizer and template lie.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The weight files that are mapped.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|file| file.path.as_path())
+    }
+
+    /// Bytes of the tensors that the text model uses.
+    pub fn text_bytes(&self) -> u64 {
+        self.text_bytes
+    }
+
+    /// Whether there is a tensor `name`, spelled without prefix as for [`Checkpoint::tensor`].
+    pub fn has(&self, name: &str) -> bool {
+        self.tensors.contains_key(name)
+    }
+
+    /// The tensor `name`, which must have `shape` and hold BF16, F16 or F32.
+    ///
+    /// `name` is spelled without prefix: `embed_tokens.weight`, `norm.weight`, `lm_head.weight`,
+    /// `layers.0.mlp.up_proj.weight`, `mtp.fc.weight`, `visual.pos_embed.weight`. A convolution
+    /// `[C, 1, K]` stored as `[C, K]` is accepted and given the asked shape. The data are not
+    /// copied unless they lie unaligned in the file; then each call copies them once.
+    pub fn tensor(&self, name: &str, shape: &[usize]) -> Result<Tensor> {
+        let Some(place) = self.tensors.get(name) else {
+            return Err(Error::format(format!(
+                "{}: there is no tensor {}",
+                self.weights_shown(),
+                excerpt(name)
+            )));
+        };
+        if self.ambiguous.iter().any(|other| other == name) {
+            return Err(Error::format(format!(
+                "{}: more than one tensor ends in {}",
+                self.weights_shown(),
+                excerpt(name)
+            )));
+        }
+        self.check_place(place, shape)?;
+        let file = &self.files[place.file];
+        Tensor::new(&file.map, &place.entry, shape)
+            .map_err(|e| e.within(format!("{}: {}", shown(&file.path), place.full_name)))
+    }
+
+    /// The output matrix `[vocab_size, hidden_size]`: logits are its rows times the last hidden
+    /// state.
+    ///
+    /// `lm_head.weight` if the checkpoint holds one, whatever `tie_word_embeddings` says; else
+    /// the embedding of a tied model. This is what Transformers 5 does: a stored head that
+    /// differs from the embedding is proof that the two are not tied. An untied checkpoint
+    /// without a head is refused when it is opened.
+    pub fn output_head(&self) -> Result<Tensor> {
+        let name = if self.has(names::HEAD) { names::HEAD } else { names::EMBEDDING };
+        self.tensor(name, &[self.config.vocab_size, self.config.hidden_size])
+    }
+}
+
+impl std::fmt::Debug for Checkpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Checkpoint")
+            .field("directory", &self.directory)
+            .field("tensors", &self.tensors.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,126 @@
+//! Memory-mapped files, and bytes seen as numbers: the only unsafe code of this module.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use half::{bf16, f16};
+use memmap2::{Mmap, MmapOptions};
+
+use super::input::open_regular;
+use crate::error::{Error, Result, shown};
+
+/// A whole file, mapped read-only.
+pub(super) struct Mapping {
+    /// None for an empty file, which cannot be mapped.
+    map: Option<Mmap>,
+}
+
+impl Mapping {
+    /// Maps the regular file at `path`.
+    pub(super) fn open(path: &Path) -> Result<Mapping> {
+        let (file, length) = open_regular(path)?;
+        let Ok(length) = usize::try_from(length) else {
+            return Err(Error::format(format!("{}: too large to map", shown(path))));
+        };
+        if length == 0 {
+            return Ok(Mapping { map: None });
+        }
+        // SAFETY: the map is private and read-only. The one condition left, that nobody changes
+        // the file while it is mapped, cannot be enforced; it is part of the documentation of
+        // the parent module and of the C API.
+        let map = unsafe { MmapOptions::new().len(length).map(&file) }
+            .map_err(|e| Error::io(path, "map", &e))?;
+        // Weights are streamed from one end to the other for every token. Large pages, where the
+        // file system has them, save page table walks; elsewhere the advice still makes the
+        // kernel read ahead in steps of 2 MiB instead of 128 KiB. Advice only, so its failure
+        // does not matter. No read-ahead of the whole file: that would read vision and drafting
+        // weights that the text model never touches.
+        let _ = map.advise(memmap2::Advice::HugePage);
+        Ok(Mapping { map: Some(map) })
+    }
+
+    /// The bytes of the file.
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.map.as_deref().unwrap_or_default()
+    }
+}
+
+/// Part of a mapping, or an aligned copy of it, at hand as long as this lives.
+#[derive(Clone)]
+pub(super) enum Bytes {
+    Mapped {
+        map: Arc<Mapping>,
+        range: Range<usize>,
+    },
+    /// `length` bytes in words, which are aligned for every element type.
+    Copied {
+        words: Arc<Vec<u32>>,
+        length: usize,
+    },
+}
+
+impl Bytes {
+    /// The bytes `range` of `map`, copied only if they are not aligned to `align` (at most 4).
+    pub(super) fn new(map: &Arc<Mapping>, range: Range<usize>, align: usize) -> Result<Bytes> {
+        let Some(bytes) = map.bytes().get(range.clone()) else {
+            return Err(Error::internal("tensor range outside its file"));
+        };
+        if bytes.as_ptr().addr().is_multiple_of(align) {
+            return Ok(Bytes::Mapped { map: map.clone(), range });
+        }
+        let mut words = Vec::new();
+        words
+            .try_reserve_exact(bytes.len().div_ceil(4))
+            .map_err(|_| Error::out_of_memory("a tensor that is not aligned", bytes.len()))?;
+        let mut chunks = bytes.chunks_exact(4);
+        words.extend(chunks.by_ref().map(|c| u32::from_ne_bytes([c[0], c[1], c[2], c[3]])));
+        if !chunks.remainder().is_empty() {
+            let mut last = [0; 4];
+            last[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
+            words.push(u32::from_ne_bytes(last));
+        }
+        Ok(Bytes::Copied { words: Arc::new(words), length: bytes.len() })
+    }
+
+    /// The bytes as elements.
+    ///
+    /// # Panics
+    ///
+    /// If they are not aligned for `T` or no whole number of elements: `new` was called with
+    /// another alignment, a defect.
+    pub(super) fn elements<T: Element>(&self) -> &[T] {
+        let bytes: &[u8] = match self {
+            Bytes::Mapped { map, range } => &map.bytes()[range.clone()],
+            Bytes::Copied { words, length } => {
+                // SAFETY: the words are initialised memory of four bytes each, any of which is a
+                // valid u8, and live as long as self.
+                let all = unsafe {
+                    std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * 4)
+                };
+                &all[..*length]
+            }
+        };
+        let size = size_of::<T>();
+        assert!(bytes.as_ptr().addr().is_multiple_of(align_of::<T>()), "unaligned tensor");
+        assert!(bytes.len().is_multiple_of(size), "partial element");
+        // SAFETY: aligned and in bounds by the two checks above; every bit pattern is a valid T
+        // (see Element); the result borrows self, which keeps the memory alive.
+        unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast::<T>(), bytes.len() / size) }
+    }
+}
+
+/// Plain numbers that weight files hold.
+///
+/// # Safety
+///
+/// The type has no padding and every bit pattern is a valid value.
+pub(super) unsafe trait Element: Copy {}
+
+// SAFETY: a bf16 is a u16.
+unsafe impl Element for bf16 {}
+// SAFETY: an f16 is a u16.
+unsafe impl Element for f16 {}
+// SAFETY: every bit pattern is an f32, some of them NaN.
+unsafe impl Element for f32 {}
