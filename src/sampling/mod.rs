@@ -1,1 +1,240 @@
 //! Logits to a token.
+//!
+//! # The order of the steps
+//!
+//! 1. **logit bias** is added;
+//! 2. **penalties**: repetition (over prompt and output), then frequency and presence
+//!    (over the output only), each over the most recent [`SamplingOptions::penalty_window`]
+//!    tokens of the sequence;
+//! 3. **temperature** divides; at temperature 0 the largest logit is taken here (the lowest
+//!    id among equals) and nothing below applies;
+//! 4. **top-k**, 5. **top-p**, 6. **min-p** remove tokens, each looking at the
+//!    distribution that the step before left;
+//! 7. one token is **drawn**.
+//!
+//! This is the order of Transformers' `generate` (processors first, then the temperature,
+//! top-k, top-p and min-p warpers); presence and frequency penalties, which Transformers
+//! does not have, stand directly after its repetition penalty, as in vLLM.
+//!
+//! # Edges
+//!
+//! * Rows at or above `token_count` (the padding of the output matrix) are never chosen
+//!   and never looked at.
+//! * A NaN or +infinity among the other rows is an [`ErrorKind::Numeric`] error, and so is
+//!   nothing left to choose from (every logit -infinity). A single -infinity is a token
+//!   that is never chosen.
+//! * Top-k keeps every token whose logit equals the k-th largest, as Transformers does.
+//! * Top-p keeps tokens from the most likely down, lower ids first among equals, as long
+//!   as the mass *before* a token is less than p. One token always stays.
+//!
+//! # Random numbers
+//!
+//! xoshiro256++, seeded through splitmix64 (see [`Rng`]). Each call of
+//! [`Sampler::sample`] at a temperature above 0 takes exactly one number, whatever the
+//! filters leave, and greedy choice takes none: the position in the stream depends on the
+//! number of tokens drawn alone. Nothing is shared between samplers.
+//!
+//! [`ErrorKind::Numeric`]: crate::ErrorKind::Numeric
+
+mod options;
+mod penalties;
+mod rng;
+mod select;
+
+pub use options::SamplingOptions;
+pub use rng::Rng;
+
+use crate::{Error, Result};
+use penalties::Penalties;
+use select::{Blocks, Selection};
+
+/// Turns logits into tokens for one sequence; owns its random stream and its scratch
+/// memory, so that no token costs an allocation.
+///
+/// Scratch is about 12 bytes per token of the vocabulary (4 MB for Qwen3.5 with its
+/// penalties), reserved once and touched only as far as the options need it.
+#[derive(Debug)]
+pub struct Sampler {
+    options: SamplingOptions,
+    /// Sorted by id, one entry per id.
+    bias: Vec<(u32, f32)>,
+    token_count: usize,
+    rng: Rng,
+    penalties: Penalties,
+    /// Logits after bias and penalties; without top-k, their weights in place.
+    scores: Vec<f32>,
+    blocks: Blocks,
+    selection: Selection,
+}
+
+impl Sampler {
+    /// A sampler over ids `0..token_count`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if an option is out of range ([`SamplingOptions::validate`]).
+    pub fn new(options: SamplingOptions, token_count: usize) -> Result<Self> {
+        options.validate(token_count)?;
+        let rng = Rng::new(options.seed.unwrap_or_else(rng::fresh_seed));
+        let mut sampler = Self {
+            bias: Vec::new(),
+            token_count,
+            rng,
+            penalties: Penalties::default(),
+            scores: Vec::with_capacity(token_count),
+            blocks: Blocks::with_capacity(token_count),
+            selection: Selection::default(),
+            options: SamplingOptions::greedy(),
+        };
+        sampler.install(options);
+        Ok(sampler)
+    }
+
+    /// Replaces the options. The random stream goes on where it is, unless
+    /// `options.seed` is given: then it starts again from that seed.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if an option is out of range; nothing is changed then.
+    pub fn set_options(&mut self, options: SamplingOptions) -> Result<()> {
+        options.validate(self.token_count)?;
+        if let Some(seed) = options.seed {
+            self.rng = Rng::new(seed);
+        }
+        self.install(options);
+        Ok(())
+    }
+
+    fn install(&mut self, options: SamplingOptions) {
+        self.bias.clear();
+        self.bias.extend_from_slice(&options.logit_bias);
+        // Of several entries for one id the last one counts: a stable sort keeps their
+        // order, and deduplication from the back keeps the last.
+        self.bias.sort_by_key(|&(id, _)| id);
+        self.bias.reverse();
+        self.bias.dedup_by_key(|entry| entry.0);
+        self.bias.reverse();
+        if options.has_penalties() {
+            self.penalties.reserve(self.token_count);
+        }
+        if !options.is_greedy() {
+            self.selection.reserve(&options, self.token_count);
+        }
+        self.options = options;
+    }
+
+    /// The options in force.
+    pub fn options(&self) -> &SamplingOptions {
+        &self.options
+    }
+
+    /// The random stream, to be saved with the session.
+    pub fn rng(&self) -> &Rng {
+        &self.rng
+    }
+
+    /// Puts a saved random stream back.
+    pub fn set_rng(&mut self, rng: Rng) {
+        self.rng = rng;
+    }
+
+    /// Chooses the next token.
+    ///
+    /// * `logits`: one value per id, at least `token_count`; the rest is ignored.
+    /// * `sequence`: the tokens so far, prompt and output; ids outside the vocabulary are
+    ///   ignored.
+    /// * `output_start`: where in `sequence` the output starts (`sequence.len()` for none).
+    ///
+    /// # Errors
+    /// `Numeric` if a logit is NaN or +infinity or no token is left, `InvalidArgument` if
+    /// the lengths do not fit. The random stream is not moved by an error.
+    pub fn sample(&mut self, logits: &[f32], sequence: &[u32], output_start: usize) -> Result<u32> {
+        let max = self.score(logits, sequence, output_start)?;
+        if self.options.is_greedy() {
+            return Ok(self.blocks.first_at_max(&self.scores, max));
+        }
+        self.filter(max);
+        let uniform = self.rng.next_f64();
+        Ok(self.selection.draw(&self.scores, uniform))
+    }
+
+    /// The tokens that the filters leave with their probabilities, in ascending order of
+    /// id; what [`Sampler::sample`] draws from. At temperature 0 it is the one token of
+    /// probability 1. Allocates; moves no random stream.
+    ///
+    /// # Errors
+    /// As [`Sampler::sample`].
+    pub fn distribution(
+        &mut self,
+        logits: &[f32],
+        sequence: &[u32],
+        output_start: usize,
+    ) -> Result<Vec<(u32, f64)>> {
+        let max = self.score(logits, sequence, output_start)?;
+        if self.options.is_greedy() {
+            return Ok(vec![(self.blocks.first_at_max(&self.scores, max), 1.0)]);
+        }
+        self.filter(max);
+        Ok(self.selection.distribution(&self.scores))
+    }
+
+    /// Steps 1 and 2; the largest score.
+    fn score(&mut self, logits: &[f32], sequence: &[u32], output_start: usize) -> Result<f32> {
+        let n = self.token_count;
+        if logits.len() < n {
+            return Err(Error::invalid_argument(format!(
+                "sampling needs {n} logits, one per token, found {}",
+                logits.len()
+            )));
+        }
+        if output_start > sequence.len() {
+            return Err(Error::invalid_argument(format!(
+                "the output cannot start at token {output_start} of a sequence of {}",
+                sequence.len()
+            )));
+        }
+        self.scores.clear();
+        self.scores.extend_from_slice(&logits[..n]);
+        for &(id, bias) in &self.bias {
+            self.scores[id as usize] += bias;
+        }
+        if self.options.has_penalties() {
+            self.penalties.apply(&self.options, &mut self.scores, sequence, output_start);
+        }
+        match self.blocks.scan(&self.scores) {
+            Some(f32::NEG_INFINITY) => {
+                Err(Error::numeric("no token is left to choose from: every logit is -infinity"))
+            }
+            Some(max) => Ok(max),
+            None => Err(numeric(&self.scores, logits)),
+        }
+    }
+
+    /// Steps 3 to 6.
+    fn filter(&mut self, max: f32) {
+        let o = &self.options;
+        if o.top_k > 0 && o.top_k < self.token_count {
+            self.selection.top_k(&self.scores, &mut self.blocks, o.top_k, max, o.temperature);
+        } else {
+            self.selection.all(&mut self.scores, max, o.temperature);
+        }
+        if o.top_p < 1.0 {
+            self.selection.top_p(&mut self.scores, o.top_p);
+        }
+        if o.min_p > 0.0 {
+            self.selection.min_p(&mut self.scores, o.min_p);
+        }
+    }
+}
+
+/// Says which score is not a number to choose by.
+fn numeric(scores: &[f32], logits: &[f32]) -> Error {
+    match scores.iter().position(|&s| select::is_bad(s)) {
+        Some(id) if scores[id].to_bits() == logits[id].to_bits() => {
+            Error::numeric(format!("the logit of token {id} is {}", logits[id]))
+        }
+        Some(id) => Error::numeric(format!(
+            "the logit of token {id} is {} after bias and penalties (before: {})",
+            scores[id], logits[id]
+        )),
+        None => Error::internal("a bad logit was reported but none is found"),
+    }
+}
