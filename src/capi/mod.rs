@@ -1,1 +1,23 @@
 //! The C ABI: the only home of `extern "C"`.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `status` | status codes, their names, the last error of a thread |
+//! | `guard` | the wall that no panic passes |
+//! | `handle` | opaque handles: kind, life, exclusive and shared use |
+//! | `arguments` | checked pointers, strings, arrays, option structs |
+//! | `version`, `model`, `tokens`, `stream`, `chat`, `sampling`, `session` | one section of the header each |
+//!
+//! `include/qwen35.h` is generated from the doc comments here (`make header`), so they are
+//! written for C programmers.
+
+#![allow(unsafe_code, non_camel_case_types)]
+
+#[cfg(not(panic = "unwind"))]
+compile_error!("libqwen35 turns panics into status codes: build it with panic = \"unwind\"");
+
+mod arguments;
+mod guard;
+mod handle;
+mod status;
+mod version;
