@@ -36,7 +36,7 @@ impl Rope {
         }
         // Rounded down, as the reference does.
         let rotary_dim = (head_dim as f64 * factor) as usize;
-        if rotary_dim == 0 || rotary_dim % 2 != 0 {
+        if rotary_dim == 0 || !rotary_dim.is_multiple_of(2) {
             return Err(Error::format(format!(
                 "partial_rotary_factor {factor} of head_dim {head_dim} gives {rotary_dim} rotated \
                  dimensions, expected an even number of at least 2"
