@@ -1,3 +1,193 @@
 //! Arithmetic for each instruction set; no knowledge of the model.
+//!
+//! Every operation takes a [`Compute`]: the instruction set, the worker pool and the
+//! cancel flag. Values are `f32`, row-major and contiguous unless said otherwise.
+//!
+//! # The same bits
+//! Each result is a function of its own inputs alone: it has the same bits however many
+//! tokens are computed together, however many threads take part and however the work is
+//! cut, and AVX2 and AVX-512 agree bit for bit (the scalar path, without fused
+//! multiply-add, agrees within rounding).
+//!
+//! # Errors
+//! Operations return nothing. When the cancel flag is set, a task panicked or the process
+//! was forked, they return early and leave garbage in their outputs; [`Compute::check`]
+//! says so afterwards. Lengths that do not fit together are a defect in the caller and
+//! panic.
 
+mod elementwise;
+mod linear;
+pub mod math;
 pub mod simd;
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use half::{bf16, f16};
+
+pub use elementwise::*;
+pub use linear::{Job, Mode, linear, linear_swiglu};
+use simd::Isa;
+
+use crate::pool::Pool;
+use crate::{Error, Result};
+
+/// A flag by which another thread asks the computation to stop.
+#[derive(Debug, Default)]
+pub struct Cancel(AtomicBool);
+
+impl Cancel {
+    /// A flag that is not set.
+    pub const fn new() -> Self {
+        Self(AtomicBool::new(false))
+    }
+
+    /// Asks for the stop.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Takes the wish back, before the next computation.
+    pub fn clear(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+
+    /// Whether a stop was asked for.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What computes: one of these lives as long as one forward pass.
+pub struct Compute<'a> {
+    /// The instruction set.
+    pub isa: Isa,
+    /// The threads.
+    pub pool: &'a Pool,
+    /// The flag that stops the computation.
+    pub cancel: &'a Cancel,
+    fault: OnceLock<Error>,
+}
+
+impl<'a> Compute<'a> {
+    /// Computes with `isa` on `pool` until `cancel` is set.
+    pub fn new(isa: Isa, pool: &'a Pool, cancel: &'a Cancel) -> Self {
+        Self { isa, pool, cancel, fault: OnceLock::new() }
+    }
+
+    /// True when the rest of the computation is pointless.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.cancel.is_set() || self.fault.get().is_some()
+    }
+
+    /// What the operations so far could not return.
+    ///
+    /// # Errors
+    /// `Cancelled`; `Internal` when a task panicked; `Forked` in a forked process.
+    pub fn check(&self) -> Result<()> {
+        match self.fault.get() {
+            Some(fault) => Err(fault.clone()),
+            None if self.cancel.is_set() => Err(Error::cancelled("the computation was cancelled")),
+            None => Ok(()),
+        }
+    }
+
+    /// Calls `task(i)` for every `i` in `0..tasks` on the pool. Tasks that have not
+    /// started when the computation is over are left out.
+    pub fn run(&self, tasks: usize, task: impl Fn(usize) + Sync) {
+        self.note(self.pool.run(tasks, |n| {
+            if !self.is_over() {
+                task(n);
+            }
+        }));
+    }
+
+    /// Splits `data` into runs of `chunk` elements (the last may be shorter) and calls
+    /// `task(index, run)` for each as in [`Compute::run`].
+    ///
+    /// # Panics
+    /// If `chunk` is 0.
+    pub fn run_chunks<T: Send>(
+        &self,
+        data: &mut [T],
+        chunk: usize,
+        task: impl Fn(usize, &mut [T]) + Sync,
+    ) {
+        self.note(self.pool.run_chunks(data, chunk, |n, run| {
+            if !self.is_over() {
+                task(n, run);
+            }
+        }));
+    }
+
+    fn note(&self, result: Result<()>) {
+        if let Err(error) = result {
+            // Only the first one counts.
+            let _ = self.fault.set(error);
+        }
+    }
+}
+
+/// Weights as the checkpoint stores them, borrowed from its memory map.
+#[derive(Clone, Copy, Debug)]
+pub enum Weights<'a> {
+    /// Brain floating point.
+    Bf16(&'a [bf16]),
+    /// IEEE half precision.
+    F16(&'a [f16]),
+    /// IEEE single precision.
+    F32(&'a [f32]),
+}
+
+impl Weights<'_> {
+    /// Number of elements.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Bf16(w) => w.len(),
+            Self::F16(w) => w.len(),
+            Self::F32(w) => w.len(),
+        }
+    }
+}
+
+/// A matrix of weights, `[rows, cols]`, row-major.
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix<'a> {
+    /// `rows * cols` elements.
+    pub weights: Weights<'a>,
+    /// Output width.
+    pub rows: usize,
+    /// Input width.
+    pub cols: usize,
+}
+
+impl<'a> Matrix<'a> {
+    /// A matrix over `weights`.
+    ///
+    /// # Panics
+    /// If `weights` does not hold `rows * cols` elements.
+    pub fn new(weights: Weights<'a>, rows: usize, cols: usize) -> Self {
+        assert_eq!(Some(weights.len()), rows.checked_mul(cols), "matrix [{rows}, {cols}]");
+        Self { weights, rows, cols }
+    }
+
+    /// Writes row `row` as `f32` (an embedding lookup); `out` has `cols` elements.
+    ///
+    /// # Panics
+    /// If there is no such row or `out` has another length.
+    pub fn widen_row(&self, row: usize, out: &mut [f32]) {
+        assert!(row < self.rows && out.len() == self.cols, "row {row} of {}", self.rows);
+        let range = row * self.cols..(row + 1) * self.cols;
+        match self.weights {
+            Weights::Bf16(w) => {
+                out.iter_mut().zip(&w[range]).for_each(|(o, w)| *o = w.to_f32());
+            }
+            Weights::F16(w) => {
+                out.iter_mut().zip(&w[range]).for_each(|(o, w)| *o = w.to_f32_const());
+            }
+            Weights::F32(w) => out.copy_from_slice(&w[range]),
+        }
+    }
+}

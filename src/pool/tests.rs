@@ -1,0 +1,120 @@
+use std::collections::HashSet;
+use std::sync::Barrier;
+
+use super::*;
+
+/// Every task runs exactly once, for many shapes of regions in quick succession.
+#[test]
+fn each_task_runs_once() {
+    for threads in [1, 2, 3, 7] {
+        let pool = Pool::new(threads).unwrap();
+        assert_eq!(pool.threads(), threads);
+        for round in 0..3000 {
+            let tasks = round % 37;
+            let mut counts = vec![0u32; tasks];
+            pool.run_parts(&mut counts, |n, count| *count += n as u32 + 1).unwrap();
+            assert!(counts.iter().enumerate().all(|(n, &count)| count == n as u32 + 1));
+        }
+    }
+}
+
+/// Sleeping and waking between regions loses nobody.
+#[test]
+fn workers_sleep_and_wake() {
+    let pool = Pool::new(3).unwrap();
+    for round in 0..60 {
+        std::thread::sleep(Duration::from_micros(round * 37 % 500));
+        let mut data = vec![0usize; 1000];
+        pool.run_chunks(&mut data, 17, |n, run| run.fill(n)).unwrap();
+        assert!(data.iter().enumerate().all(|(i, &n)| n == i / 17));
+        // A task long enough that the caller sleeps at the end of the region.
+        pool.run(3, |n| std::thread::sleep(Duration::from_micros(n as u64 * 100))).unwrap();
+    }
+}
+
+#[test]
+fn workers_take_part() {
+    let pool = Pool::new(3).unwrap();
+    let barrier = Barrier::new(3);
+    let names = Mutex::new(HashSet::new());
+    pool.run(3, |_| {
+        barrier.wait();
+        names.lock().unwrap().insert(std::thread::current().name().map(str::to_owned));
+    })
+    .unwrap();
+    let names = names.into_inner().unwrap();
+    assert!(names.contains(&Some("qwen35-1".into())) && names.contains(&Some("qwen35-2".into())));
+}
+
+/// Many threads share one pool; whoever finds it taken works alone.
+#[test]
+fn sessions_do_not_fight() {
+    let pool = Pool::new(3).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for round in 0..500 {
+                    let mut data = vec![0usize; 100 + round];
+                    pool.run_chunks(&mut data, 7, |n, run| {
+                        run.fill(n);
+                        // A region inside a region is done by its caller alone.
+                        pool.run(2, |_| ()).unwrap();
+                    })
+                    .unwrap();
+                    assert!(data.iter().enumerate().all(|(i, &n)| n == i / 7));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_panic_is_an_error_and_the_pool_goes_on() {
+    for threads in [1, 4] {
+        let pool = Pool::new(threads).unwrap();
+        for _ in 0..20 {
+            let error = pool.run(50, |n| assert!(n != 30, "thirty")).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Internal);
+            assert!(error.message().contains("thirty"), "{error}");
+            let mut data = [0; 64];
+            pool.run_parts(&mut data, |n, value| *value = n).unwrap();
+            assert_eq!(data[63], 63);
+        }
+    }
+}
+
+#[test]
+fn idle_workers_use_no_time() {
+    let pool = Pool::new(4).unwrap();
+    pool.run(100, |_| ()).unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    let asleep = pool.shared.sleepers.load(Ordering::SeqCst);
+    assert_eq!(asleep, 3);
+}
+
+#[test]
+fn too_many_threads_are_refused() {
+    let error = Pool::new(MAX_THREADS + 1).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+}
+
+/// In a forked child a region is refused at once, and dropping the pool does not hang.
+#[test]
+fn a_forked_child_is_told() {
+    let pool = Pool::new(2).unwrap();
+    pool.run(10, |_| ()).unwrap();
+    // SAFETY: the child calls nothing that needs another thread and ends by `_exit`.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        let refused = pool.run(10, |_| ()).is_err_and(|e| e.kind() == ErrorKind::Forked);
+        drop(pool);
+        // SAFETY: ends the child without running the test harness's exit code.
+        unsafe { libc::_exit(i32::from(!refused)) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for the child made above.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "status {status}");
+    pool.run(10, |_| ()).unwrap();
+}
