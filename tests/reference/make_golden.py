@@ -7,6 +7,7 @@ for the prompt t[i] = (7919 i + 13) mod vocabulary of 130 tokens,
 
   best     the eight largest logits at every position, as [id, value] pairs,
   rows     whole rows of logits at the positions that end a prompt of a length in LENGTHS,
+  loss     the mean next-token loss of the first n tokens of the same sequence, for n in LOSSES,
   greedy   32 greedy tokens after the first n tokens, for n in LENGTHS. The seed is the first one
            for which the two best logits always differ by MIN_GAP, so that equality is exact.
 
@@ -24,6 +25,7 @@ import reference
 import synthetic
 
 LENGTHS = [1, 3, 4, 19, 63, 64, 65, 130]
+LOSSES = [256, 4096]
 STEPS = 32
 MIN_GAP = 2e-3
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "golden")
@@ -37,6 +39,13 @@ def prompt(vocabulary, count):
 def short(value):
     """Nine digits hold a float32 exactly."""
     return float(f"{value:.9g}")
+
+
+def losses(model, vocabulary):
+    ids = torch.tensor(prompt(vocabulary, LOSSES[-1]))
+    rows = reference.logits(model, ids.tolist())[:-1].double()
+    each = torch.nn.functional.cross_entropy(rows, ids[1:], reduction="none")
+    return {str(n): short(float(each[: n - 1].mean())) for n in LOSSES}
 
 
 def continuations(model, vocabulary):
@@ -75,6 +84,7 @@ def make(variant):
         "prefix": layout.get("prefix", synthetic.CANONICAL_PREFIX),
         "shards": layout.get("shards", 1),
         "prompt": {"multiplier": 7919, "offset": 13, "count": LENGTHS[-1]},
+        "loss": losses(model, vocabulary),
         "greedy": greedy,
         "best": [
             [[int(i), short(float(v))] for i, v in zip(ids, row)] for ids, row in zip(best.indices, best.values)

@@ -243,6 +243,42 @@ def write_checkpoint(folder, config, seed=0, mix="published", prefix=CANONICAL_P
         json.dump(config, f, indent=2)
 
 
+def tiny_tokenizer(size):
+    """tokenizer.json of the published pipeline with `size` tokens: bytes, pairs of letters with
+    their merges and, where there is room, three control tokens. As tests/support/tiny_tokenizer.rs.
+    """
+    from tokenizer_files import PATTERN, alphabet
+
+    control = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"] if size >= 259 else []
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    pairs = [(a, b) for a in letters for b in letters][: size - len(control) - 256]
+    tokens = sorted(alphabet().values()) + [a + b for a, b in pairs]
+    assert len(tokens) + len(control) == size
+    added = [
+        {"id": len(tokens) + i, "content": content, "single_word": False, "lstrip": False, "rstrip": False,
+         "normalized": False, "special": True}
+        for i, content in enumerate(control)
+    ]
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
+    split = {"type": "Split", "pattern": {"Regex": PATTERN}, "behavior": "Isolated", "invert": False}
+    return {
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": added,
+        "normalizer": {"type": "NFC"},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, byte_level]},
+        "post_processor": byte_level, "decoder": byte_level,
+        "model": {
+            "type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": "",
+            "end_of_word_suffix": "", "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
+            "vocab": {token: i for i, token in enumerate(tokens)}, "merges": [f"{a} {b}" for a, b in pairs],
+        },
+    }
+
+
+def write_tiny_tokenizer(folder, size):
+    with open(os.path.join(folder, "tokenizer.json"), "w", encoding="utf-8") as f:
+        json.dump(tiny_tokenizer(size), f, ensure_ascii=False)
+
+
 CONFIGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "configs")
 
 
@@ -273,7 +309,11 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     config, layout = VARIANTS[args.variant]
-    write_checkpoint(args.folder, load_config(config), seed=args.seed, **layout)
+    config = load_config(config)
+    write_checkpoint(args.folder, config, seed=args.seed, **layout)
+    vocabulary = text_config(config)["vocab_size"]
+    if vocabulary < 1000:
+        write_tiny_tokenizer(args.folder, vocabulary)
 
 
 if __name__ == "__main__":
