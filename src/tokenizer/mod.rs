@@ -1,1 +1,368 @@
 //! Text to token ids and back.
+//!
+//! ```text
+//! text -> added.rs (spellings of added tokens, if they are honoured)
+//!      -> nfc.rs   (normalization form C)
+//!      -> split.rs (pieces: words, digits, punctuation, white space)
+//!      -> cache.rs (words seen before), else bpe.rs over merges.rs -> ids
+//! ids  -> vocabulary.rs -> bytes -> stream.rs -> text
+//! ```
+//!
+//! Everything is read from `tokenizer.json` ([`file`]) and `tokenizer_config.json` ([`config`]),
+//! and the ids are those of Hugging Face `tokenizers` for any text. Character properties are in
+//! [`unicode`], over tables generated from the reference's own behaviour.
+
+mod added;
+mod agenda;
+mod alphabet;
+mod bpe;
+mod cache;
+mod config;
+mod file;
+mod hash;
+mod merges;
+mod nfc;
+mod split;
+mod stream;
+mod tables;
+mod unicode;
+mod vocabulary;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Mutex;
+
+pub use added::AddedToken;
+pub use stream::StreamDecoder;
+
+use crate::{Error, Result};
+use added::{Matcher, Stretch};
+use cache::{Cache, Place};
+use config::TokenizerConfig;
+use file::{Pattern, TokenizerFile};
+use merges::MergeTable;
+use split::Splitter;
+use unicode::Properties;
+use vocabulary::Vocabulary;
+
+/// What the spelling of an added token, such as `<|im_end|>`, is when it stands in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddedTokens {
+    /// Ordinary text: the right choice for everything that a user wrote.
+    AsText,
+    /// The added token.
+    Honour,
+}
+
+/// What becomes of special tokens in decoded text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Special {
+    /// They are spelled out.
+    Keep,
+    /// They are left out. Added tokens that are not special (`<think>`, `<tool_call>`) stay.
+    Skip,
+}
+
+/// A tokenizer. It never changes after it was loaded, and any number of threads can use it.
+pub struct Tokenizer {
+    vocabulary: Vocabulary,
+    merges: MergeTable,
+    ignore_merges: Option<HashMap<Box<[u8]>, u32>>,
+    nfc: bool,
+    splitter: Splitter,
+    /// By id.
+    added: Vec<AddedToken>,
+    /// Spellings to be found in the text as written, and in the normalized text.
+    written: Matcher,
+    normalized: Matcher,
+    eos_token_id: Option<u32>,
+    id_limit: u32,
+    /// Memory for calls of [`Tokenizer::encode`]: each takes one and puts it back.
+    spare: Mutex<Vec<Box<Scratch>>>,
+}
+
+/// How many [`Scratch`] are kept between calls.
+const MAX_SPARE: usize = 4;
+
+#[derive(Default)]
+struct Scratch {
+    cache: Cache,
+    workspace: bpe::Workspace,
+}
+
+impl Tokenizer {
+    /// Reads `tokenizer.json` and, if it is there, `tokenizer_config.json` from a model folder.
+    pub fn from_dir(dir: &Path) -> Result<Self> {
+        let path = dir.join("tokenizer.json");
+        let config_path = dir.join("tokenizer_config.json");
+        let read = |path: &Path| std::fs::read(path).map_err(|e| Error::io(path, "read", &e));
+        let json = read(&path)?;
+        let config = match read(&config_path) {
+            Err(_) if !config_path.exists() => TokenizerConfig::default(),
+            text => TokenizerConfig::parse(&text?).map_err(|e| e.within(config_path.display()))?,
+        };
+        let file = TokenizerFile::parse(&json).map_err(|e| e.within(path.display()))?;
+        Self::build(file, config).map_err(|e| e.within(path.display()))
+    }
+
+    /// Reads the text of a `tokenizer.json` and, optionally, of a `tokenizer_config.json`.
+    pub fn from_json(tokenizer_json: &[u8], tokenizer_config: Option<&[u8]>) -> Result<Self> {
+        let config = match tokenizer_config {
+            Some(json) => {
+                TokenizerConfig::parse(json).map_err(|e| e.within("tokenizer_config.json"))?
+            }
+            None => TokenizerConfig::default(),
+        };
+        let file = TokenizerFile::parse(tokenizer_json).map_err(|e| e.within("tokenizer.json"))?;
+        Self::build(file, config).map_err(|e| e.within("tokenizer.json"))
+    }
+
+    fn build(file: TokenizerFile, config: TokenizerConfig) -> Result<Self> {
+        let vocabulary = file.vocabulary.build()?;
+        let merges = MergeTable::new(&file.merges, &vocabulary)?;
+        let added = join_added(file.added_tokens, config.added_tokens, &vocabulary)?;
+        let properties = Properties::new(file.pattern == Pattern::MarksInWords);
+
+        let matcher = |normalized: bool| {
+            let tokens = added.iter().enumerate().filter(|(_, t)| t.normalized == normalized);
+            let spellings: Vec<_> = tokens
+                .map(|(i, token)| match normalized && file.nfc {
+                    true => (i as u32, nfc::normalize(&token.content, &properties)),
+                    false => (i as u32, Cow::Borrowed(token.content.as_str())),
+                })
+                .collect();
+            Matcher::new(spellings.iter().map(|(i, spelling)| (*i, spelling.as_ref())))
+        };
+        let (written, normalized) = (matcher(false), matcher(true));
+
+        let ignore_merges = file.ignore_merges.then(|| {
+            (0..vocabulary.len() as u32)
+                .filter_map(|id| Some((vocabulary.get(id)?.into(), id)))
+                .collect()
+        });
+        let eos_token_id = match config.eos_token {
+            None => None,
+            Some(eos) => Some(find_added(&added, &eos).ok_or_else(|| {
+                Error::format(format!("tokenizer_config.json: eos_token {eos:?} is no added token"))
+            })?),
+        };
+        let highest_added = added.last().map_or(0, |token| token.id + 1);
+        Ok(Self {
+            id_limit: highest_added.max(vocabulary.len() as u32),
+            vocabulary,
+            merges,
+            ignore_merges,
+            nfc: file.nfc,
+            splitter: Splitter::new(properties),
+            added,
+            written,
+            normalized,
+            eos_token_id,
+            spare: Mutex::default(),
+        })
+    }
+
+    /// Appends the ids of `text` to `out`.
+    pub fn encode(&self, text: &str, added: AddedTokens, out: &mut Vec<u32>) {
+        let mut scratch = self.spare.lock().map_or(None, |mut s| s.pop()).unwrap_or_default();
+        if added == AddedTokens::AsText || self.written.is_empty() {
+            self.encode_written(text, added, &mut scratch, out);
+        } else {
+            self.written.split(text, &self.added, |stretch| match stretch {
+                Stretch::Plain(text) => self.encode_written(text, added, &mut scratch, out),
+                Stretch::Token(i) => out.push(self.added[i as usize].id),
+            });
+        }
+        scratch.workspace.shrink();
+        if let Ok(mut spare) = self.spare.lock()
+            && spare.len() < MAX_SPARE
+        {
+            spare.push(scratch);
+        }
+    }
+
+    /// Encodes a stretch between added tokens that are found in the text as written.
+    fn encode_written(
+        &self,
+        text: &str,
+        added: AddedTokens,
+        scratch: &mut Scratch,
+        out: &mut Vec<u32>,
+    ) {
+        let normal = match self.nfc {
+            true => nfc::normalize(text, self.splitter.properties()),
+            false => Cow::Borrowed(text),
+        };
+        if added == AddedTokens::AsText || self.normalized.is_empty() {
+            return self.encode_normal(normal.as_bytes(), scratch, out);
+        }
+        self.normalized.split(&normal, &self.added, |stretch| match stretch {
+            Stretch::Plain(text) => self.encode_normal(text.as_bytes(), scratch, out),
+            Stretch::Token(i) => out.push(self.added[i as usize].id),
+        });
+    }
+
+    /// Encodes normalized text without added tokens.
+    fn encode_normal(&self, text: &[u8], scratch: &mut Scratch, out: &mut Vec<u32>) {
+        let mut start = 0;
+        while start < text.len() {
+            let end = self.splitter.piece_end(text, start);
+            let place = scratch.cache.place(text, start, end);
+            let piece = &text[start..end];
+            start = end;
+            if scratch.cache.find(piece, place, out) {
+                continue;
+            }
+            let first = out.len();
+            match self.ignore_merges.as_ref().and_then(|whole| whole.get(piece)) {
+                Some(&id) => out.push(id),
+                None => bpe::encode(&self.merges, piece, &mut scratch.workspace, out),
+            }
+            if !matches!(place, Place::Nowhere) {
+                scratch.cache.insert(piece, place, &out[first..]);
+            }
+        }
+    }
+
+    /// Appends the bytes of `ids` to `out`. They need not be UTF-8: see [`Self::decode_text`] and
+    /// [`StreamDecoder`]. An id without text (there are some between [`Self::token_count`] and the
+    /// limit) adds nothing; an id at or above the limit is an error and leaves `out` as it was.
+    pub fn decode(&self, ids: &[u32], special: Special, out: &mut Vec<u8>) -> Result<()> {
+        let len = out.len();
+        for (i, &id) in ids.iter().enumerate() {
+            if id >= self.id_limit {
+                out.truncate(len);
+                return Err(Error::invalid_argument(format!(
+                    "token id {id} at index {i}: ids are below {}",
+                    self.id_limit
+                )));
+            }
+            if special == Special::Keep || !self.is_special(id) {
+                out.extend_from_slice(self.token_bytes(id).unwrap_or_default());
+            }
+        }
+        Ok(())
+    }
+
+    /// The text of `ids`; bytes that are not UTF-8 become U+FFFD. Errors as [`Self::decode`].
+    pub fn decode_text(&self, ids: &[u32], special: Special) -> Result<String> {
+        let mut bytes = Vec::new();
+        self.decode(ids, special, &mut bytes)?;
+        Ok(match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        })
+    }
+
+    /// The bytes of one token: of an added token, its spelling. None for an id without text.
+    pub fn token_bytes(&self, id: u32) -> Option<&[u8]> {
+        match self.added_token(id) {
+            Some(token) => Some(token.content.as_bytes()),
+            None => self.vocabulary.get(id),
+        }
+    }
+
+    /// One past the highest id that has text.
+    pub fn token_count(&self) -> usize {
+        let highest_added = self.added.last().map_or(0, |token| token.id as usize + 1);
+        highest_added.max(self.vocabulary.len())
+    }
+
+    /// Sets the limit of ids that [`Self::decode`] takes: the rows of the model's matrix, which
+    /// may be more than there are tokens. A limit below [`Self::token_count`] is ignored.
+    pub fn set_id_limit(&mut self, limit: u32) {
+        self.id_limit = limit.max(self.token_count() as u32);
+    }
+
+    /// The added token with this id.
+    fn added_token(&self, id: u32) -> Option<&AddedToken> {
+        let first = self.added.first()?.id;
+        if id < first {
+            return None; // nearly all ids
+        }
+        self.added.binary_search_by_key(&id, |token| token.id).ok().map(|i| &self.added[i])
+    }
+
+    /// Whether the id is an added token that is special.
+    pub fn is_special(&self, id: u32) -> bool {
+        self.added_token(id).is_some_and(|token| token.special)
+    }
+
+    /// Whether the id is an added token.
+    pub fn is_added(&self, id: u32) -> bool {
+        self.added_token(id).is_some()
+    }
+
+    /// All added tokens by ascending id.
+    pub fn added_tokens(&self) -> &[AddedToken] {
+        &self.added
+    }
+
+    /// The id of the added token with this spelling.
+    pub fn token_id(&self, content: &str) -> Option<u32> {
+        find_added(&self.added, content)
+    }
+
+    /// The end-of-text token that `tokenizer_config.json` names.
+    pub fn eos_token_id(&self) -> Option<u32> {
+        self.eos_token_id
+    }
+}
+
+impl fmt::Debug for Tokenizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tokenizer")
+            .field("token_count", &self.token_count())
+            .field("merges", &self.merges.len())
+            .field("added", &self.added.len())
+            .finish_non_exhaustive()
+    }
+}
+
+fn find_added(added: &[AddedToken], content: &str) -> Option<u32> {
+    added.iter().find(|token| token.content == content).map(|token| token.id)
+}
+
+/// Joins the added tokens of the two files, by id. Where both list a token, `tokenizer.json`
+/// decides on its properties.
+fn join_added(
+    file: Vec<AddedToken>,
+    config: Vec<AddedToken>,
+    vocabulary: &Vocabulary,
+) -> Result<Vec<AddedToken>> {
+    let mut added: Vec<AddedToken> = Vec::new();
+    let mut by_content: HashMap<String, u32> = HashMap::new();
+    for token in file.into_iter().chain(config) {
+        let AddedToken { id, content, .. } = &token;
+        let bad = |why: &str| Error::format(format!("added token {content:?} (id {id}): {why}"));
+        if content.is_empty() {
+            return Err(bad("the spelling is empty"));
+        }
+        if *id > vocabulary::MAX_ID {
+            return Err(bad(&format!("ids are at most {}", vocabulary::MAX_ID)));
+        }
+        if token.single_word {
+            return Err(Error::unsupported(bad("single_word is not supported").message()));
+        }
+        if vocabulary.get(*id).is_some_and(|base| base != content.as_bytes()) {
+            return Err(bad("the id belongs to another token of model.vocab"));
+        }
+        match by_content.insert(content.clone(), *id) {
+            None => added.push(token),
+            Some(other) if other == *id => {}
+            Some(other) => return Err(bad(&format!("the same spelling has the id {other} too"))),
+        }
+    }
+    added.sort_by_key(|token| token.id);
+    for pair in added.windows(2) {
+        if pair[0].id == pair[1].id {
+            return Err(Error::format(format!(
+                "added tokens {:?} and {:?} have the same id {}",
+                pair[0].content, pair[1].content, pair[0].id
+            )));
+        }
+    }
+    Ok(added)
+}
