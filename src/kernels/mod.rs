@@ -15,7 +15,12 @@
 //! says so afterwards. Lengths that do not fit together are a defect in the caller and
 //! panic.
 
+mod attention;
+mod buffer;
+mod conv;
+mod delta;
 mod elementwise;
+mod kv;
 mod linear;
 pub mod math;
 pub mod simd;
@@ -25,7 +30,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use half::{bf16, f16};
 
+pub use attention::{AttentionShape, attention};
+pub use conv::{ConvTaps, causal_conv_silu};
+pub use delta::{DeltaShape, delta_rule};
 pub use elementwise::*;
+pub use kv::{KvElement, KvPages, KvShape, PAGE_TOKENS};
 pub use linear::{Job, Mode, linear, linear_swiglu};
 use simd::Isa;
 
@@ -121,6 +130,7 @@ impl<'a> Compute<'a> {
         }));
     }
 
+    /// Keeps the error of `result`, if it is the first, for [`Compute::check`].
     fn note(&self, result: Result<()>) {
         if let Err(error) = result {
             // Only the first one counts.
@@ -191,3 +201,6 @@ impl<'a> Matrix<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod testing;

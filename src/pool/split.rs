@@ -31,6 +31,11 @@ impl<'a, T> SharedMut<'a, T> {
         self.len
     }
 
+    /// The first element. What is written through it must not overlap a part in use.
+    pub fn as_mut_ptr(&self) -> *mut T {
+        self.data
+    }
+
     /// The elements `start..start + len`.
     ///
     /// # Panics

@@ -1,0 +1,151 @@
+//! Zeroed, cache-line aligned memory whose allocation can fail.
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::thread::LocalKey;
+
+use half::f16;
+
+use crate::{Error, Result};
+
+/// A vector register of the widest instruction set, and a cache line.
+const ALIGNMENT: usize = 64;
+
+/// Elements for which all bits zero is a value and which need no drop.
+///
+/// # Safety
+/// Implemented only for plain numbers.
+pub unsafe trait Plain: Copy + Send + Sync + 'static {}
+// SAFETY: a plain number.
+unsafe impl Plain for f32 {}
+// SAFETY: a plain number.
+unsafe impl Plain for f16 {}
+
+/// A boxed slice, 64-byte aligned, of a length fixed when it was made.
+pub struct Buffer<T: Plain> {
+    data: NonNull<T>,
+    len: usize,
+}
+
+// SAFETY: the buffer owns its memory, and `T` is `Send` and `Sync`.
+unsafe impl<T: Plain> Send for Buffer<T> {}
+// SAFETY: as above; shared access only reads.
+unsafe impl<T: Plain> Sync for Buffer<T> {}
+
+impl<T: Plain> Buffer<T> {
+    /// No elements, no memory.
+    pub const fn empty() -> Self {
+        Self { data: NonNull::dangling(), len: 0 }
+    }
+
+    /// `len` zeros; `what` names the purpose in the error.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn zeroed(len: usize, what: &str) -> Result<Self> {
+        if len == 0 {
+            return Ok(Self::empty());
+        }
+        let refused = || Error::out_of_memory(what, len.saturating_mul(size_of::<T>()));
+        let layout = Self::layout(len).ok_or_else(refused)?;
+        // SAFETY: the layout has a size other than zero.
+        let data = NonNull::new(unsafe { alloc_zeroed(layout) }.cast()).ok_or_else(refused)?;
+        Ok(Self { data, len })
+    }
+
+    fn layout(len: usize) -> Option<Layout> {
+        Layout::array::<T>(len).ok()?.align_to(ALIGNMENT).ok()
+    }
+}
+
+impl<T: Plain> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        if self.len > 0
+            && let Some(layout) = Self::layout(self.len)
+        {
+            // SAFETY: allocated by `zeroed` with this very layout.
+            unsafe { dealloc(self.data.as_ptr().cast(), layout) }
+        }
+    }
+}
+
+impl<T: Plain> Deref for Buffer<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        // SAFETY: `data` points to `len` initialised elements owned by this buffer (or is
+        // dangling with `len` zero, which is a valid empty slice).
+        unsafe { std::slice::from_raw_parts(self.data.as_ptr(), self.len) }
+    }
+}
+
+impl<T: Plain> DerefMut for Buffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as in `deref`, and `&mut self` makes the access exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.data.as_ptr(), self.len) }
+    }
+}
+
+/// Working memory that a thread keeps between calls: it grows to the largest size asked for
+/// and is never freed before the thread ends, so that a token costs no allocation.
+pub type Scratch = RefCell<Buffer<f32>>;
+
+/// Runs `f` on `len` floats (of any value) of the thread's `scratch`.
+///
+/// # Errors
+/// `OutOfMemory`, and `Internal` if `scratch` is in use further up the stack.
+pub fn with_scratch<R>(
+    scratch: &'static LocalKey<Scratch>,
+    len: usize,
+    f: impl FnOnce(&mut [f32]) -> R,
+) -> Result<R> {
+    scratch.with(|cell| {
+        let mut buffer =
+            cell.try_borrow_mut().map_err(|_| Error::internal("kernel scratch entered twice"))?;
+        if buffer.len() < len {
+            // Free first: the old contents are of no use to anyone.
+            *buffer = Buffer::empty();
+            *buffer = Buffer::zeroed(len, "kernel scratch")?;
+        }
+        Ok(f(&mut buffer[..len]))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    thread_local!(static TEST: Scratch = const { RefCell::new(Buffer::empty()) });
+
+    #[test]
+    fn buffers_are_zeroed_and_aligned() {
+        for len in [0, 1, 15, 1000] {
+            let mut buffer = Buffer::<f32>::zeroed(len, "test").unwrap();
+            assert_eq!(buffer.len(), len);
+            assert!(buffer.iter().all(|&x| x == 0.0));
+            buffer.fill(1.0);
+            assert_eq!(buffer.as_ptr() as usize % if len == 0 { 4 } else { ALIGNMENT }, 0);
+        }
+    }
+
+    #[test]
+    fn impossible_sizes_are_errors() {
+        for len in [usize::MAX, usize::MAX / 4, 1 << 60] {
+            let error = Buffer::<f32>::zeroed(len, "test").err().unwrap();
+            assert_eq!(error.kind(), crate::ErrorKind::OutOfMemory);
+        }
+    }
+
+    #[test]
+    fn scratch_grows_and_refuses_to_be_entered_twice() {
+        with_scratch(&TEST, 10, |x| x.fill(2.0)).unwrap();
+        with_scratch(&TEST, 5, |x| assert_eq!(x, [2.0; 5])).unwrap();
+        with_scratch(&TEST, 100, |x| {
+            assert_eq!(x.len(), 100);
+            assert!(with_scratch(&TEST, 1, |_| ()).is_err());
+        })
+        .unwrap();
+    }
+}

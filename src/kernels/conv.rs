@@ -1,0 +1,146 @@
+//! The causal depthwise convolution before the delta rule.
+#![allow(unsafe_code)]
+
+use super::buffer::Buffer;
+use super::simd::{LANES, Simd};
+use super::{Compute, math};
+use crate::pool::SharedMut;
+use crate::{Result, dispatch};
+
+/// Tokens and channels of a task: about a hundred microseconds of work.
+const TASK_TOKENS: usize = 32;
+const TASK_CHANNELS: usize = 1024;
+
+/// The filters of a depthwise convolution, one for each channel.
+pub struct ConvTaps {
+    /// `[width, channels]`: channels side by side, as they are computed.
+    taps: Buffer<f32>,
+    channels: usize,
+    width: usize,
+}
+
+impl ConvTaps {
+    /// From `[channels, width]`, as in a checkpoint; the last tap of a channel multiplies
+    /// the current token.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    ///
+    /// # Panics
+    /// When `taps` is not `channels * width` long, or `width` is 0.
+    pub fn new(taps: &[f32], channels: usize, width: usize) -> Result<Self> {
+        assert!(width > 0 && taps.len() == channels * width);
+        let mut by_tap = Buffer::zeroed(taps.len(), "convolution taps")?;
+        for (channel, taps) in taps.chunks_exact(width).enumerate() {
+            for (j, &tap) in taps.iter().enumerate() {
+                by_tap[j * channels + channel] = tap;
+            }
+        }
+        Ok(Self { taps: by_tap, channels, width })
+    }
+
+    /// Channels.
+    pub fn channels(&self) -> usize {
+        self.channels
+    }
+
+    /// Tokens that an output depends on, the current one included.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+}
+
+/// `out[t][ch] = silu(sum_j taps[ch][j] * x[t - (width - 1) + j][ch])`, where `x` is
+/// `history_in` followed by `u`.
+///
+/// - `u`, `out`: `[tokens, channels]`.
+/// - `history_in`, `history_out`: `[width - 1, channels]`, the inputs before the first
+///   token and the last inputs after it, oldest first. Zeros at the start of a sequence.
+///
+/// # Panics
+/// When a slice does not have the length said above.
+pub fn causal_conv_silu(
+    c: &Compute,
+    u: &[f32],
+    taps: &ConvTaps,
+    history_in: &[f32],
+    history_out: &mut [f32],
+    out: &mut [f32],
+) {
+    let ConvTaps { channels, width, .. } = *taps;
+    assert_eq!(history_in.len(), (width - 1) * channels);
+    assert_eq!(history_out.len(), history_in.len());
+    assert_eq!(out.len(), u.len());
+    if channels == 0 {
+        return;
+    }
+    assert!(u.len().is_multiple_of(channels));
+    let tokens = u.len() / channels;
+    // The last width - 1 rows of history and new rows together.
+    let kept = (width - 1).saturating_sub(tokens) * channels;
+    let (old, new) = history_out.split_at_mut(kept);
+    old.copy_from_slice(&history_in[history_in.len() - kept..]);
+    new.copy_from_slice(&u[u.len() - new.len()..]);
+
+    let tiles = channels.div_ceil(TASK_CHANNELS);
+    let shared = SharedMut::new(out);
+    c.run(tokens.div_ceil(TASK_TOKENS) * tiles, |task| {
+        let first = task / tiles * TASK_TOKENS;
+        let channel = task % tiles * TASK_CHANNELS;
+        let n = TASK_CHANNELS.min(channels - channel);
+        dispatch!(c.isa, s => {
+            for t in first..(first + TASK_TOKENS).min(tokens) {
+                // SAFETY: each task writes its own channels of its own tokens.
+                let row = unsafe { shared.part(t * channels + channel, n) };
+                token(s, taps, history_in, u, t, channel, row);
+            }
+        });
+    });
+}
+
+/// Channels `channel..channel + out.len()` of token `t`.
+#[inline(always)]
+fn token<S: Simd>(
+    s: S,
+    taps: &ConvTaps,
+    history: &[f32],
+    u: &[f32],
+    t: usize,
+    channel: usize,
+    out: &mut [f32],
+) {
+    let ConvTaps { channels, width, .. } = *taps;
+    let columns = out.len();
+    let row = |j: usize| {
+        // Row t - (width - 1) + j of the new rows; before them, of the history.
+        match (t + j).checked_sub(width - 1) {
+            Some(row) => &u[row * channels + channel..][..columns],
+            None => &history[(t + j) * channels + channel..][..columns],
+        }
+    };
+    let tap = |j: usize| &taps.taps[j * channels + channel..][..columns];
+    if width == 4 {
+        let (rows, taps) = ([row(0), row(1), row(2), row(3)], [tap(0), tap(1), tap(2), tap(3)]);
+        for (n, to) in out.chunks_mut(LANES).enumerate() {
+            let at = n * LANES;
+            let mut sum = s.splat(0.0);
+            for j in 0..4 {
+                sum = s.mul_add(s.load_part(&rows[j][at..]), s.load_part(&taps[j][at..]), sum);
+            }
+            s.store_part(to, math::silu(s, sum));
+        }
+        return;
+    }
+    for n in 0..columns.div_ceil(LANES) {
+        let at = n * LANES;
+        let mut sum = s.splat(0.0);
+        for j in 0..width {
+            sum = s.mul_add(s.load_part(&row(j)[at..]), s.load_part(&tap(j)[at..]), sum);
+        }
+        let end = columns.min(at + LANES);
+        s.store_part(&mut out[at..end], math::silu(s, sum));
+    }
+}
+
+#[cfg(test)]
+mod tests;
