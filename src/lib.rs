@@ -19,11 +19,13 @@
 //! | [`pool`] | worker threads |
 //! | [`model`] | the network: weights, state and one readable forward pass |
 //! | [`sampling`] | logits to a token |
+//! | [`engine`] | an opened checkpoint: network, tokenizer, template, threads |
 //! | [`session`] | a sequence being continued: feed, next token, cancel |
 //! | `capi` | the C ABI, and the only home of `extern "C"` |
 
 pub mod chat;
 pub mod checkpoint;
+pub mod engine;
 pub mod error;
 pub mod kernels;
 pub mod model;
@@ -34,4 +36,6 @@ pub mod tokenizer;
 
 mod capi;
 
+pub use engine::{Model, ModelOptions};
 pub use error::{Error, ErrorKind, Result};
+pub use session::{Next, Session, SessionOptions};

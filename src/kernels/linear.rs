@@ -31,6 +31,18 @@ pub struct Job<'a> {
     pub mode: Mode,
 }
 
+impl<'a> Job<'a> {
+    /// A product that replaces `out`.
+    pub fn store(matrix: Matrix<'a>, out: &'a mut [f32]) -> Self {
+        Self { matrix, out, mode: Mode::Store }
+    }
+
+    /// A product that is added to `out`.
+    pub fn accumulate(matrix: Matrix<'a>, out: &'a mut [f32]) -> Self {
+        Self { matrix, out, mode: Mode::Accumulate }
+    }
+}
+
 /// An element type of weights.
 trait Element: Copy + Send + Sync {
     /// # Safety

@@ -36,7 +36,7 @@ pub use delta::{DeltaShape, delta_rule};
 pub use elementwise::*;
 pub use kv::{KvElement, KvPages, KvShape, PAGE_TOKENS};
 pub use linear::{Job, Mode, linear, linear_swiglu};
-use simd::Isa;
+pub use simd::Isa;
 
 use crate::pool::Pool;
 use crate::{Error, Result};
@@ -59,6 +59,11 @@ impl Cancel {
     /// Takes the wish back, before the next computation.
     pub fn clear(&self) {
         self.0.store(false, Ordering::Release);
+    }
+
+    /// Whether a stop was asked for; the wish is then used up.
+    pub fn take(&self) -> bool {
+        self.0.swap(false, Ordering::AcqRel)
     }
 
     /// Whether a stop was asked for.

@@ -1,1 +1,30 @@
 //! The network: weights, state and the forward pass.
+//!
+//! Read [`decoder`] first; it is the whole network from token ids to logits, and calls one
+//! file per kind of block:
+//!
+//! | file | formula (after the published Transformers implementation of Qwen3.5) |
+//! |---|---|
+//! | [`decoder`] | x = embed(ids); per layer x += mixer(norm x), x += mlp(norm x); logits = head(norm x) |
+//! | [`deltanet`] | linear attention: causal convolution, gated delta rule, gated norm |
+//! | [`attention`] | softmax attention over the KV cache, with an output gate |
+//! | [`mlp`] | down(silu(gate h) * up h) |
+//! | [`rope`] | rotary positions |
+//!
+//! Three structs hold everything: [`weights::NetworkWeights`] (read only, shared),
+//! [`state::State`] (one sequence), [`workspace::Workspace`] (scratch of one pass).
+//! A pass is a transaction: it reads the committed state and writes pending copies in the
+//! workspace, so a cancelled or failed pass changes nothing.
+
+pub mod attention;
+pub mod decoder;
+pub mod deltanet;
+pub mod mlp;
+pub mod rope;
+pub mod state;
+pub mod weights;
+pub mod workspace;
+
+pub use decoder::Network;
+pub use state::State;
+pub use workspace::Workspace;

@@ -1,1 +1,303 @@
 //! A sequence being continued: feed tokens, take the next one.
+//!
+//! A [`Session`] holds the ids of its sequence and the network's state after them. The last
+//! id may not be computed yet: [`Session::next_token`] returns a token at once and computes
+//! it when the following one is asked for. Logits are computed only when needed, from the
+//! hidden state of the last token.
+//!
+//! Every call is a transaction per chunk: when it is cancelled or fails, the session stands
+//! at the last chunk that was completed, and goes on from there.
+
+mod cancel;
+
+use std::ops::ControlFlow;
+
+pub use cancel::CancelHandle;
+
+use crate::engine::Model;
+use crate::kernels::Cancel;
+use crate::model::State;
+use crate::model::workspace::MAX_CHUNK;
+use crate::sampling::{Sampler, SamplingOptions};
+use crate::tokenizer::AddedTokens;
+use crate::{Error, Result};
+
+/// How to make a session.
+#[derive(Clone, Debug, Default)]
+pub struct SessionOptions {
+    /// Most tokens the sequence may hold; 0: what the model was made for.
+    pub context_limit: usize,
+    /// How the next token is chosen.
+    pub sampling: SamplingOptions,
+}
+
+/// What [`Session::next_token`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// A token, now part of the sequence.
+    Token(u32),
+    /// A token that ends the turn, now part of the sequence.
+    EndOfTurn(u32),
+    /// The sequence is as long as its limit; nothing was added.
+    LimitReached,
+}
+
+/// How far a long call has come, in tokens of that call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Tokens computed, counting layers of the running chunk as fractions.
+    pub done: usize,
+    /// Tokens to compute.
+    pub total: usize,
+}
+
+/// Called between layers on the calling thread; `Break` cancels the call.
+pub type ProgressHook = Box<dyn FnMut(Progress) -> ControlFlow<()> + Send>;
+
+/// One sequence and its state. Many sessions share one [`Model`], which they keep open.
+pub struct Session {
+    model: Model,
+    state: State,
+    /// The sequence. Ids from `state.position` on (one at most, between calls) are part of
+    /// it but not computed.
+    tokens: Vec<u32>,
+    /// `[vocab_size]`, those after the last token if `logits_position` says so.
+    logits: Vec<f32>,
+    logits_position: Option<usize>,
+    sampler: Sampler,
+    /// Where the model's own output begins, for penalties that count output only.
+    output_start: usize,
+    context_limit: usize,
+    cancel: CancelHandle,
+    progress: Option<ProgressHook>,
+}
+
+impl Session {
+    /// An empty sequence on `model`.
+    ///
+    /// # Errors
+    /// `InvalidState` if the model has no weights, `InvalidArgument` for options out of
+    /// range, `OutOfMemory`.
+    pub fn new(model: &Model, options: SessionOptions) -> Result<Self> {
+        let config = model.network()?.config();
+        let most = config.max_position_embeddings;
+        let context_limit = match options.context_limit {
+            0 => most,
+            limit if limit <= most => limit,
+            limit => {
+                return Err(Error::invalid_argument(format!(
+                    "context_limit {limit}: the model was made for {most} positions at most"
+                )));
+            }
+        };
+        let sampler = Sampler::new(options.sampling, model.tokenizer().token_count())?;
+        let mut logits = Vec::new();
+        logits
+            .try_reserve_exact(config.vocab_size)
+            .map_err(|_| Error::out_of_memory("logits", config.vocab_size * size_of::<f32>()))?;
+        logits.resize(config.vocab_size, 0.0);
+        Ok(Self {
+            state: State::new(config)?,
+            model: model.clone(),
+            tokens: Vec::new(),
+            logits,
+            logits_position: None,
+            sampler,
+            output_start: 0,
+            context_limit,
+            cancel: CancelHandle::default(),
+            progress: None,
+        })
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The sequence: fed and generated ids, in order.
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    /// The length of the sequence.
+    pub fn position(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Most tokens the sequence may hold.
+    pub fn context_limit(&self) -> usize {
+        self.context_limit
+    }
+
+    /// A handle by which any thread can cancel the call in progress.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        self.cancel.clone()
+    }
+
+    /// Chooses tokens by `options` from now on. The random stream starts anew if they hold a
+    /// seed, else it goes on.
+    ///
+    /// # Errors
+    /// `InvalidArgument`; the session samples as before.
+    pub fn set_sampling(&mut self, options: SamplingOptions) -> Result<()> {
+        self.sampler.set_options(options)
+    }
+
+    /// Calls `hook` during long calls; `None` ends that.
+    pub fn set_progress(&mut self, hook: Option<ProgressHook>) {
+        self.progress = hook;
+    }
+
+    /// Empties the sequence. Sampling options stay, the random stream goes on; a cancel that
+    /// no call has answered yet is forgotten.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; the session is as before.
+    pub fn reset(&mut self) -> Result<()> {
+        self.state = State::new(self.model.network()?.config())?;
+        self.tokens.clear();
+        self.output_start = 0;
+        self.logits_position = None;
+        self.cancel.take();
+        Ok(())
+    }
+
+    /// Appends `tokens` to the sequence and computes them.
+    ///
+    /// # Errors
+    /// Before anything is consumed: `InvalidArgument` for an id without a row in the
+    /// embedding, `ContextOverflow` if they do not fit. Afterwards: `Cancelled`,
+    /// `OutOfMemory`; [`Session::position`] then tells how many were taken.
+    pub fn feed(&mut self, tokens: &[u32]) -> Result<()> {
+        self.check_ids(tokens)?;
+        self.check_room(self.tokens.len(), tokens.len())?;
+        self.append(tokens)
+    }
+
+    /// Tokenizes `text` and feeds it, see [`Session::feed`]. Returns the number of tokens.
+    ///
+    /// # Errors
+    /// As [`Session::feed`].
+    pub fn feed_text(&mut self, text: &str, added: AddedTokens) -> Result<usize> {
+        let mut ids = Vec::new();
+        self.model.tokenizer().encode(text, added, &mut ids);
+        self.feed(&ids)?;
+        Ok(ids.len())
+    }
+
+    /// Chooses the next token and appends it. After an end of turn this goes on generating;
+    /// whether to do so is the caller's choice.
+    ///
+    /// # Errors
+    /// `InvalidState` if the sequence is empty, `Cancelled`, `Numeric` if the logits hold
+    /// NaN or leave nothing to choose. The sequence is as before.
+    pub fn next_token(&mut self) -> Result<Next> {
+        if self.tokens.len() >= self.context_limit {
+            return Ok(Next::LimitReached);
+        }
+        self.compute_logits()?;
+        let token = self.sampler.sample(&self.logits, &self.tokens, self.output_start)?;
+        self.tokens.try_reserve(1).map_err(|_| Error::out_of_memory("the sequence", 4))?;
+        self.tokens.push(token);
+        Ok(if self.model.end_of_turn_ids().contains(&token) {
+            Next::EndOfTurn(token)
+        } else {
+            Next::Token(token)
+        })
+    }
+
+    /// Logits `[vocab_size]` of the token after the sequence.
+    ///
+    /// # Errors
+    /// `InvalidState` if the sequence is empty, `Cancelled`.
+    pub fn logits(&mut self) -> Result<&[f32]> {
+        self.compute_logits()?;
+        Ok(&self.logits)
+    }
+
+    fn check_ids(&self, tokens: &[u32]) -> Result<()> {
+        let rows = self.model.network()?.config().vocab_size;
+        match tokens.iter().position(|id| *id as usize >= rows) {
+            None => Ok(()),
+            Some(at) => Err(Error::invalid_argument(format!(
+                "token id {} at index {at}: the vocabulary has {rows} rows",
+                tokens[at]
+            ))),
+        }
+    }
+
+    /// Whether `more` tokens fit behind the first `held`.
+    fn check_room(&self, held: usize, more: usize) -> Result<()> {
+        let free = self.context_limit - held;
+        if more <= free {
+            return Ok(());
+        }
+        Err(Error::context_overflow(format!(
+            "{more} tokens do not fit: {held} of {} positions are taken, {free} are free; \
+             nothing was consumed",
+            self.context_limit
+        )))
+    }
+
+    /// Appends checked `tokens` and computes all that is not computed yet. On an error the
+    /// sequence ends with the last completed chunk.
+    fn append(&mut self, tokens: &[u32]) -> Result<()> {
+        let reserve = self.tokens.try_reserve(tokens.len());
+        reserve.map_err(|_| Error::out_of_memory("the sequence", tokens.len() * 4))?;
+        let held = self.tokens.len();
+        self.tokens.extend_from_slice(tokens);
+        let result = self.catch_up();
+        if result.is_err() {
+            // A generated token that waits to be computed stays; unfinished input does not.
+            self.tokens.truncate(self.state.position.max(held));
+        }
+        self.output_start = self.tokens.len();
+        result
+    }
+
+    /// Computes the tokens behind `state.position`.
+    fn catch_up(&mut self) -> Result<()> {
+        self.cancel.check()?;
+        let total = self.tokens.len() - self.state.position;
+        let Self { model, state, tokens, cancel, progress, .. } = self;
+        let flag: &Cancel = cancel.flag();
+        let start = state.position;
+        let result = model.compute(flag, |network, c, workspace| {
+            while state.position < tokens.len() {
+                let first = state.position;
+                let chunk = &tokens[first..tokens.len().min(first + MAX_CHUNK)];
+                network.forward(c, chunk, state, workspace, |layer| {
+                    let Some(hook) = progress else { return Ok(()) };
+                    let done = first - start + chunk.len() * layer / network.layers();
+                    match hook(Progress { done, total }) {
+                        ControlFlow::Continue(()) => Ok(()),
+                        ControlFlow::Break(()) => {
+                            Err(Error::cancelled("the progress callback cancelled"))
+                        }
+                    }
+                })?;
+            }
+            Ok(())
+        });
+        cancel.settle(result)
+    }
+
+    /// Brings `logits` up to the end of the sequence.
+    fn compute_logits(&mut self) -> Result<()> {
+        if self.tokens.is_empty() {
+            return Err(Error::invalid_state("the sequence is empty: feed a prompt first"));
+        }
+        self.catch_up()?;
+        if self.logits_position == Some(self.state.position) {
+            return Ok(());
+        }
+        self.logits_position = None;
+        let Self { model, state, logits, cancel, .. } = self;
+        let result = model
+            .compute(cancel.flag(), |network, c, _| network.head(c, &state.last_hidden, logits));
+        cancel.settle(result)?;
+        self.logits_position = Some(self.state.position);
+        Ok(())
+    }
+}

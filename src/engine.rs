@@ -1,0 +1,199 @@
+//! An opened checkpoint: network, tokenizer, chat template and the threads that compute.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use crate::checkpoint::{Checkpoint, Config};
+use crate::kernels::{Cancel, Compute, Isa};
+use crate::model::{Network, Workspace};
+use crate::pool::Pool;
+use crate::tokenizer::Tokenizer;
+use crate::{Error, Result};
+
+/// How to open a checkpoint.
+#[derive(Clone, Debug, Default)]
+pub struct ModelOptions {
+    /// Threads that compute, the caller's own included; 0: as many as this process may use
+    /// (affinity mask and cgroup quota).
+    pub threads: usize,
+    /// The instruction set, `scalar`, `avx2` or `avx512`; `None`: the widest this CPU has.
+    pub isa: Option<String>,
+    /// Open the tokenizer and chat template only; weights need not be there.
+    pub tokenizer_only: bool,
+}
+
+/// An opened checkpoint, shared by its sessions. Clones are the same model.
+#[derive(Clone)]
+pub struct Model {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    tokenizer: Tokenizer,
+    end_of_turn: Vec<u32>,
+    engine: Option<Engine>,
+}
+
+struct Engine {
+    network: Network,
+    isa: Isa,
+    pool: Pool,
+    /// Scratch of passes that have ended, lent again to the next ones.
+    workspaces: Mutex<Vec<Workspace>>,
+    weight_bytes: u64,
+}
+
+impl Model {
+    /// Opens the Hugging Face folder at `path`, or the folder of the weight file at `path`.
+    ///
+    /// # Errors
+    /// `Io`, `Format` or `Unsupported`, naming the file and what is wrong with it;
+    /// `InvalidArgument` or `Unsupported` for options this machine cannot satisfy.
+    pub fn open(path: &Path, options: &ModelOptions) -> Result<Self> {
+        let isa = match &options.isa {
+            Some(name) => Isa::named(name)?,
+            None => Isa::best(),
+        };
+        let directory = directory_of(path)?;
+        // The two halves of the time go side by side: parsing the vocabulary, and checking
+        // the weights.
+        let (tokenizer, engine) = std::thread::scope(|scope| {
+            let tokenizer = std::thread::Builder::new()
+                .name("qwen35-open".into())
+                .spawn_scoped(scope, || Tokenizer::from_dir(&directory));
+            let engine = if options.tokenizer_only {
+                Ok(None)
+            } else {
+                Engine::open(path, isa, options.threads).map(Some)
+            };
+            let tokenizer = match tokenizer {
+                Ok(thread) => thread
+                    .join()
+                    .unwrap_or_else(|_| Err(Error::internal("the tokenizer's reader panicked"))),
+                // No thread to be had: read it on this one.
+                Err(_) => Tokenizer::from_dir(&directory),
+            };
+            (tokenizer, engine)
+        });
+        let (engine, mut tokenizer) = (engine?, tokenizer?);
+        let configured = match &engine {
+            Some(engine) => engine.network.config().eos_token_ids.clone(),
+            // Tokenizer folders often come without a configuration.
+            None => Config::from_dir(&directory).map(|c| c.eos_token_ids).unwrap_or_default(),
+        };
+        if let Some(engine) = &engine {
+            check_vocabulary(&tokenizer, engine.network.config())?;
+            tokenizer.set_id_limit(engine.network.config().vocab_size as u32);
+        }
+        let end_of_turn = end_of_turn_ids(&tokenizer, configured);
+        Ok(Self { inner: Arc::new(Inner { tokenizer, end_of_turn, engine }) })
+    }
+
+    /// The tokenizer.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.inner.tokenizer
+    }
+
+    /// The ids that end a turn: all that the checkpoint's files name, ascending.
+    pub fn end_of_turn_ids(&self) -> &[u32] {
+        &self.inner.end_of_turn
+    }
+
+    /// Whether weights are open; without them there are no sessions.
+    pub fn has_weights(&self) -> bool {
+        self.inner.engine.is_some()
+    }
+
+    /// The network's configuration, where weights are open.
+    pub fn config(&self) -> Option<&Config> {
+        self.inner.engine.as_ref().map(|engine| engine.network.config())
+    }
+
+    /// The name of the instruction set that computes, where weights are open.
+    pub fn isa(&self) -> Option<&'static str> {
+        self.inner.engine.as_ref().map(|engine| engine.isa.name())
+    }
+
+    /// Threads that compute, the caller's included, where weights are open.
+    pub fn threads(&self) -> Option<usize> {
+        self.inner.engine.as_ref().map(|engine| engine.pool.threads())
+    }
+
+    /// Bytes of the weights in use, in the mapped files.
+    pub fn weight_bytes(&self) -> u64 {
+        self.inner.engine.as_ref().map_or(0, |engine| engine.weight_bytes)
+    }
+
+    /// The network.
+    ///
+    /// # Errors
+    /// `InvalidState` when only the tokenizer was opened.
+    pub(crate) fn network(&self) -> Result<&Network> {
+        Ok(&self.engine()?.network)
+    }
+
+    fn engine(&self) -> Result<&Engine> {
+        self.inner.engine.as_ref().ok_or_else(|| {
+            Error::invalid_state("this model was opened without its weights (tokenizer only)")
+        })
+    }
+
+    /// Calls `work` with what computes and a workspace of its own.
+    pub(crate) fn compute<R>(
+        &self,
+        cancel: &Cancel,
+        work: impl FnOnce(&Network, &Compute, &mut Workspace) -> Result<R>,
+    ) -> Result<R> {
+        let engine = self.engine()?;
+        let lock = || engine.workspaces.lock().unwrap_or_else(|poison| poison.into_inner());
+        let mut workspace = lock().pop().unwrap_or_default();
+        let compute = Compute::new(engine.isa, &engine.pool, cancel);
+        let result = work(&engine.network, &compute, &mut workspace);
+        lock().push(workspace);
+        result
+    }
+}
+
+impl Engine {
+    fn open(path: &Path, isa: Isa, threads: usize) -> Result<Self> {
+        let checkpoint = Checkpoint::open(path)?;
+        Ok(Self {
+            network: Network::load(&checkpoint)?,
+            isa,
+            pool: Pool::new(threads)?,
+            workspaces: Mutex::new(Vec::new()),
+            weight_bytes: checkpoint.text_bytes(),
+        })
+    }
+}
+
+/// The folder that `path` names: itself, or that of a weight file.
+fn directory_of(path: &Path) -> Result<PathBuf> {
+    let path = std::path::absolute(path).map_err(|e| Error::io(path, "resolve", &e))?;
+    match path.parent() {
+        Some(parent) if !path.is_dir() => Ok(parent.to_owned()),
+        _ => Ok(path),
+    }
+}
+
+/// A tokenizer that can produce ids the embedding has no row for would fail in the middle of
+/// a conversation: refuse the pair at once.
+fn check_vocabulary(tokenizer: &Tokenizer, config: &Config) -> Result<()> {
+    if tokenizer.token_count() > config.vocab_size {
+        return Err(Error::format(format!(
+            "the tokenizer knows {} tokens, the embedding of config.json has {} rows",
+            tokenizer.token_count(),
+            config.vocab_size
+        )));
+    }
+    Ok(())
+}
+
+fn end_of_turn_ids(tokenizer: &Tokenizer, configured: Vec<u32>) -> Vec<u32> {
+    let named = ["<|im_end|>", "<|endoftext|>"].into_iter().filter_map(|n| tokenizer.token_id(n));
+    let mut ids: Vec<u32> =
+        configured.into_iter().chain(tokenizer.eos_token_id()).chain(named).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}

@@ -1,0 +1,157 @@
+//! The whole network, from token ids to logits.
+//!
+//! ```text
+//! x = embed_tokens[ids]
+//! for each layer:  x += mixer(norm(x));  x += mlp(norm(x))
+//! logits = head(norm(x))
+//! ```
+//!
+//! Prefill of many tokens and decoding of one are the same function. A pass can stop
+//! between layers: [`Network::begin`], [`Network::layer`] for each layer, then
+//! [`Network::commit`]; [`Network::forward`] does all three. Until `commit`, the state of
+//! the sequence is as it was before.
+
+use super::rope::Rope;
+use super::state::State;
+use super::weights::{Mixer, NetworkWeights};
+use super::workspace::Workspace;
+use super::{attention, deltanet, mlp};
+use crate::checkpoint::{Checkpoint, Config};
+use crate::kernels::{Compute, Job, linear, rms_norm};
+use crate::{Error, Result};
+
+/// The text network of one checkpoint: read only, shared by all sessions.
+pub struct Network {
+    config: Config,
+    weights: NetworkWeights,
+    rope: Rope,
+    /// For each layer, how many layers of its kind come before it: where its state is.
+    index_of_kind: Vec<usize>,
+}
+
+impl Network {
+    /// The network of `checkpoint`, which stays mapped.
+    ///
+    /// # Errors
+    /// A tensor is absent or not as the configuration says.
+    pub fn load(checkpoint: &Checkpoint) -> Result<Self> {
+        let config = checkpoint.config().clone();
+        let weights = NetworkWeights::load(checkpoint)?;
+        let index_of_kind = (0..config.layer_kinds.len())
+            .map(|layer| {
+                let (before, kind) = (&config.layer_kinds[..layer], config.layer_kinds[layer]);
+                before.iter().filter(|k| **k == kind).count()
+            })
+            .collect();
+        Ok(Self { rope: Rope::new(&config), config, weights, index_of_kind })
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Layers to run in a pass.
+    pub fn layers(&self) -> usize {
+        self.weights.layers.len()
+    }
+
+    /// Computes `tokens` behind `state` and commits them. `between_layers` is asked before
+    /// each layer whether to go on.
+    ///
+    /// # Errors
+    /// `Cancelled`, `OutOfMemory`, `InvalidArgument` (an id outside the vocabulary), or what
+    /// the worker pool reports. `state` is then unchanged.
+    pub fn forward(
+        &self,
+        c: &Compute,
+        tokens: &[u32],
+        state: &mut State,
+        ws: &mut Workspace,
+        mut between_layers: impl FnMut(usize) -> Result<()>,
+    ) -> Result<()> {
+        self.begin(tokens, state, ws)?;
+        for layer in 0..self.layers() {
+            between_layers(layer)?;
+            self.layer(c, layer, state, ws)?;
+        }
+        self.commit(c, state, ws);
+        Ok(())
+    }
+
+    /// Starts a pass over `tokens`: looks up their embeddings and positions.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; `InvalidArgument` for an id outside the vocabulary.
+    pub fn begin(&self, tokens: &[u32], state: &State, ws: &mut Workspace) -> Result<()> {
+        let hidden = self.config.hidden_size;
+        ws.ensure(&self.config, tokens.len())?;
+        ws.tokens = tokens.len();
+        ws.first_position = state.position;
+        let embeddings = self.weights.embed_tokens.matrix();
+        for (token, x) in tokens.iter().zip(ws.x.chunks_exact_mut(hidden)) {
+            let row = *token as usize;
+            if row >= embeddings.rows {
+                return Err(Error::invalid_argument(format!(
+                    "token id {token}: the vocabulary has {} rows",
+                    embeddings.rows
+                )));
+            }
+            embeddings.widen_row(row, x);
+        }
+        self.rope.angles(state.position, tokens.len(), &mut ws.cos, &mut ws.sin);
+        Ok(())
+    }
+
+    /// Runs layer `layer` of the pass in progress.
+    ///
+    /// # Errors
+    /// `Cancelled`, `OutOfMemory`, or what the worker pool reports. The pass is then lost,
+    /// the state is not.
+    pub fn layer(
+        &self,
+        c: &Compute,
+        layer: usize,
+        state: &mut State,
+        ws: &mut Workspace,
+    ) -> Result<()> {
+        let weights = &self.weights.layers[layer];
+        let eps = self.config.rms_norm_eps;
+        let (tokens, index) = (ws.tokens, self.index_of_kind[layer]);
+        let stream = tokens * self.config.hidden_size;
+
+        rms_norm(c, &ws.x[..stream], &weights.input_norm, eps, &mut ws.h[..stream]);
+        match &weights.mixer {
+            Mixer::DeltaNet(w) => {
+                deltanet::forward(c, &self.config, w, index, &state.recurrent, ws);
+            }
+            Mixer::Attention(w) => {
+                attention::forward(c, &self.config, w, &mut state.kv[index], ws)?;
+            }
+        }
+        rms_norm(c, &ws.x[..stream], &weights.post_norm, eps, &mut ws.h[..stream]);
+        let activation = &mut ws.activation[..tokens * self.config.intermediate_size];
+        mlp::forward(c, &weights.mlp, tokens, &ws.h[..stream], activation, &mut ws.x[..stream]);
+        c.check()
+    }
+
+    /// Makes the pass's tokens part of the sequence.
+    pub fn commit(&self, c: &Compute, state: &mut State, ws: &mut Workspace) {
+        let hidden = self.config.hidden_size;
+        let last = (ws.tokens - 1) * hidden..ws.tokens * hidden;
+        let eps = self.config.rms_norm_eps;
+        rms_norm(c, &ws.x[last], &self.weights.final_norm, eps, &mut state.last_hidden);
+        std::mem::swap(&mut state.recurrent, &mut ws.pending);
+        state.position += ws.tokens;
+    }
+
+    /// Logits `[vocab_size]` of the token after the last one of a sequence, from its
+    /// [`State::last_hidden`].
+    ///
+    /// # Errors
+    /// `Cancelled`, or what the worker pool reports; `logits` then holds garbage.
+    pub fn head(&self, c: &Compute, last_hidden: &[f32], logits: &mut [f32]) -> Result<()> {
+        linear(c, last_hidden, 1, &mut [Job::store(self.weights.head.matrix(), logits)]);
+        c.check()
+    }
+}

@@ -1,0 +1,131 @@
+//! The state of one sequence: what a session owns and a fork copies.
+
+use crate::checkpoint::{Config, LayerKind};
+use crate::kernels::{KvElement, KvPages, KvShape};
+use crate::{Error, Result};
+
+/// Everything the network remembers of the tokens it has seen.
+pub struct State {
+    /// Tokens seen, which is the position of the next one.
+    pub position: usize,
+    /// What the linear layers remember.
+    pub recurrent: Recurrent,
+    /// Keys and values of each full attention layer, in layer order. Rows from `position`
+    /// on are scratch of a pass that has not been committed.
+    pub kv: Vec<KvPages>,
+    /// `[H]`: the last token's hidden state after the final norm, which the head turns into
+    /// logits. Kept so that logits can be computed when they are asked for, and again after
+    /// going back. Meaningless at position 0.
+    pub last_hidden: Vec<f32>,
+}
+
+/// The fixed-size memory of the linear layers. It cannot be cut back to an earlier
+/// position, only copied beforehand.
+#[derive(Default)]
+pub struct Recurrent {
+    /// `[linear layers][VH, DK, DV]`, `f32`: 16-bit states lose long-range memory.
+    pub delta: Vec<f32>,
+    /// `[linear layers][width - 1, C]`: the last inputs of the convolution, before its
+    /// activation, oldest first.
+    pub conv: Vec<f32>,
+}
+
+/// Sizes of one layer's part of a [`Recurrent`].
+#[derive(Clone, Copy, Debug)]
+pub struct RecurrentShape {
+    /// Linear layers.
+    pub layers: usize,
+    /// `f32` values of delta state in a layer.
+    pub delta: usize,
+    /// `f32` values of convolution history in a layer.
+    pub conv: usize,
+}
+
+impl RecurrentShape {
+    /// The sizes that `config` asks for.
+    pub fn new(config: &Config) -> Self {
+        let layers = config.layer_kinds.iter().filter(|kind| **kind == LayerKind::Linear).count();
+        Self {
+            layers,
+            delta: config.value_width() * config.linear_key_head_dim,
+            conv: (config.linear_conv_kernel_dim - 1) * config.conv_channels(),
+        }
+    }
+
+    /// Bytes of a [`Recurrent`] of this shape.
+    pub fn bytes(&self) -> usize {
+        self.layers * (self.delta + self.conv) * size_of::<f32>()
+    }
+}
+
+impl Recurrent {
+    /// All zero: the state before the first token.
+    pub fn zeros(shape: RecurrentShape) -> Result<Self> {
+        Ok(Self {
+            delta: zeros(shape.layers * shape.delta, "the recurrent state")?,
+            conv: zeros(shape.layers * shape.conv, "the convolution state")?,
+        })
+    }
+}
+
+impl State {
+    /// The state before the first token.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn new(config: &Config) -> Result<Self> {
+        let full = config.layer_kinds.iter().filter(|kind| **kind == LayerKind::Full).count();
+        let shape = KvShape {
+            kv_heads: config.num_key_value_heads,
+            head_dim: config.head_dim,
+            element: KvElement::F32,
+        };
+        Ok(Self {
+            position: 0,
+            recurrent: Recurrent::zeros(RecurrentShape::new(config))?,
+            kv: (0..full).map(|_| KvPages::new(shape)).collect(),
+            last_hidden: zeros(config.hidden_size, "the hidden state")?,
+        })
+    }
+
+    /// A copy. KV pages are shared until one of the two writes to them.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn try_clone(&self) -> Result<Self> {
+        Ok(Self {
+            position: self.position,
+            recurrent: Recurrent {
+                delta: copy(&self.recurrent.delta, "a copy of the recurrent state")?,
+                conv: copy(&self.recurrent.conv, "a copy of the convolution state")?,
+            },
+            kv: self.kv.iter().map(KvPages::fork).collect::<Result<_>>()?,
+            last_hidden: copy(&self.last_hidden, "a copy of the hidden state")?,
+        })
+    }
+
+    /// Bytes held, counting shared KV pages once per holder.
+    pub fn bytes(&self) -> usize {
+        (self.recurrent.delta.len() + self.recurrent.conv.len()) * size_of::<f32>()
+            + self.kv.iter().map(KvPages::bytes).sum::<usize>()
+    }
+}
+
+/// `len` zeros, or `OutOfMemory` naming `what`.
+pub(super) fn zeros(len: usize, what: &str) -> Result<Vec<f32>> {
+    let mut values = Vec::new();
+    values
+        .try_reserve_exact(len)
+        .map_err(|_| Error::out_of_memory(what, len.saturating_mul(size_of::<f32>())))?;
+    values.resize(len, 0.0);
+    Ok(values)
+}
+
+fn copy(from: &[f32], what: &str) -> Result<Vec<f32>> {
+    let mut values = Vec::new();
+    values
+        .try_reserve_exact(from.len())
+        .map_err(|_| Error::out_of_memory(what, size_of_val(from)))?;
+    values.extend_from_slice(from);
+    Ok(values)
+}

@@ -1,0 +1,101 @@
+//! Scratch of one pass through the network.
+//!
+//! A workspace is as large as the largest chunk it has computed and is used again, so that
+//! decoding allocates nothing per token. It belongs to no session: a model lends one to
+//! whichever session computes.
+
+use super::state::{Recurrent, RecurrentShape, zeros};
+use crate::Result;
+use crate::checkpoint::Config;
+
+/// Tokens computed together at most. Each weight is read once per chunk; more tokens gain
+/// little speed and cost memory and responsiveness.
+pub const MAX_CHUNK: usize = 256;
+
+/// Buffers of one pass; T tokens of the chunk, other letters as in [`super::weights`].
+#[derive(Default)]
+pub struct Workspace {
+    capacity: usize,
+    /// Tokens of the pass in progress.
+    pub(super) tokens: usize,
+    /// Position of its first token.
+    pub(super) first_position: usize,
+    /// `[T, H]`: the residual stream.
+    pub(super) x: Vec<f32>,
+    /// `[T, H]`: the normalised input of a block.
+    pub(super) h: Vec<f32>,
+    /// `[T, C]` before the convolution, or `[T, QH 2 D]`, queries and gates interleaved.
+    pub(super) projected: Vec<f32>,
+    /// `[T, C]` after the convolution, or `[T, QH D]`, queries.
+    pub(super) mixed: Vec<f32>,
+    /// `[T, VH DV]`: z; or `[T, KVH D]`: keys as projected.
+    pub(super) z_or_keys: Vec<f32>,
+    /// `[T, KVH D]`: keys, normalised and rotated.
+    pub(super) keys: Vec<f32>,
+    /// `[T, KVH D]`
+    pub(super) values: Vec<f32>,
+    /// `[T, VH]`: projection for the decay.
+    pub(super) a: Vec<f32>,
+    /// `[T, VH]`: projection for the write strength.
+    pub(super) b: Vec<f32>,
+    /// `[T, VH]`: logarithm of the decay.
+    pub(super) g: Vec<f32>,
+    /// `[T, VH]`: write strength.
+    pub(super) beta: Vec<f32>,
+    /// `[T, VH DV]` or `[T, QH D]`: what the mixer read out.
+    pub(super) read_out: Vec<f32>,
+    /// `[T, I]`
+    pub(super) activation: Vec<f32>,
+    /// `[T, rotary_dim / 2]`
+    pub(super) cos: Vec<f32>,
+    /// `[T, rotary_dim / 2]`
+    pub(super) sin: Vec<f32>,
+    /// The state after the pass, until it is committed.
+    pub(super) pending: Recurrent,
+}
+
+impl Workspace {
+    /// Makes room for `tokens` tokens of a network with `config`.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; the workspace is as before.
+    pub(super) fn ensure(&mut self, config: &Config, tokens: usize) -> Result<()> {
+        if tokens <= self.capacity {
+            return Ok(());
+        }
+        // Decoding needs one row; anything longer is a prompt and will want whole chunks.
+        let capacity = if tokens <= 8 { 8 } else { MAX_CHUNK.max(tokens) };
+        let room = |width: usize| zeros(capacity * width, "the workspace");
+        let (deltas, channels) = (config.value_width(), config.conv_channels());
+        let queries = config.num_attention_heads * config.head_dim;
+        let kv = config.num_key_value_heads * config.head_dim;
+        let shape = RecurrentShape::new(config);
+        *self = Self {
+            capacity,
+            tokens: 0,
+            first_position: 0,
+            x: room(config.hidden_size)?,
+            h: room(config.hidden_size)?,
+            projected: room(channels.max(2 * queries))?,
+            mixed: room(channels.max(queries))?,
+            z_or_keys: room(deltas.max(kv))?,
+            keys: room(kv)?,
+            values: room(kv)?,
+            a: room(config.linear_num_value_heads)?,
+            b: room(config.linear_num_value_heads)?,
+            g: room(config.linear_num_value_heads)?,
+            beta: room(config.linear_num_value_heads)?,
+            read_out: room(deltas.max(queries))?,
+            activation: room(config.intermediate_size)?,
+            cos: room(config.rotary_dim / 2)?,
+            sin: room(config.rotary_dim / 2)?,
+            pending: if self.pending.delta.len() == shape.layers * shape.delta && self.capacity > 0
+            {
+                std::mem::take(&mut self.pending)
+            } else {
+                Recurrent::zeros(shape)?
+            },
+        };
+        Ok(())
+    }
+}
