@@ -32,6 +32,11 @@ pub const LANES: usize = 16;
 pub trait Simd: Copy + Send + Sync + 'static {
     /// Sixteen lanes.
     type F32: Copy;
+    /// One register: `16 / PARTS` neighbouring lanes. Kernels that need many accumulators
+    /// go through their data once per part.
+    type Part: Copy;
+    /// Parts of an [`Simd::F32`].
+    const PARTS: usize;
     /// The name in options and reports.
     const NAME: &'static str;
     /// True when `mul_add` rounds once (FMA).
@@ -92,6 +97,24 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// The largest lane.
     fn max_lane(self, a: Self::F32) -> f32;
 
+    /// The sums of four vectors, each exactly as by [`Simd::sum`].
+    #[inline(always)]
+    fn sum4(self, a: [Self::F32; 4]) -> [f32; 4] {
+        a.map(|a| self.sum(a))
+    }
+
+    /// All lanes of a part zero.
+    fn part_zero(self) -> Self::Part;
+    /// The lanes of one part.
+    ///
+    /// # Safety
+    /// `x` points to `16 / PARTS` readable elements, of any alignment.
+    unsafe fn part_load_ptr(self, x: *const f32) -> Self::Part;
+    /// `a * b + c`, fused where [`Simd::FUSED`].
+    fn part_mul_add(self, a: Self::Part, b: Self::Part, c: Self::Part) -> Self::Part;
+    /// Puts the parts `part(0)`, `part(1)`, ... together, the lowest lanes first.
+    fn join(self, part: impl Fn(usize) -> Self::Part) -> Self::F32;
+
     /// `x[0..16]`.
     #[inline(always)]
     fn load(self, x: &[f32]) -> Self::F32 {
@@ -150,12 +173,22 @@ pub trait Simd: Copy + Send + Sync + 'static {
     }
 }
 
+/// Asks for the cache line at `p` to be brought near. Any address will do.
+#[inline(always)]
+pub fn prefetch<T>(p: *const T) {
+    // SAFETY: a prefetch of any address has no effect but on the caches; SSE is part of
+    // x86-64.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+}
+
 /// Plain Rust, for any x86-64 CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Scalar;
 
 impl Simd for Scalar {
     type F32 = [f32; LANES];
+    type Part = [f32; 4];
+    const PARTS: usize = 4;
     const NAME: &'static str = "scalar";
     const FUSED: bool = false;
 
@@ -241,6 +274,24 @@ impl Simd for Scalar {
     fn max_lane(self, a: Self::F32) -> f32 {
         a.into_iter().fold(f32::NEG_INFINITY, |m, x| if x > m { x } else { m })
     }
+    #[inline(always)]
+    fn part_zero(self) -> Self::Part {
+        [0.0; 4]
+    }
+    #[inline(always)]
+    unsafe fn part_load_ptr(self, x: *const f32) -> Self::Part {
+        // SAFETY: 4 readable elements, by the contract.
+        unsafe { x.cast::<[f32; 4]>().read_unaligned() }
+    }
+    #[inline(always)]
+    fn part_mul_add(self, a: Self::Part, b: Self::Part, c: Self::Part) -> Self::Part {
+        std::array::from_fn(|i| a[i] * b[i] + c[i])
+    }
+    #[inline(always)]
+    fn join(self, part: impl Fn(usize) -> Self::Part) -> Self::F32 {
+        let parts: [Self::Part; 4] = std::array::from_fn(part);
+        std::array::from_fn(|i| parts[i / 4][i % 4])
+    }
 }
 
 /// AVX2, FMA and F16C.
@@ -270,6 +321,8 @@ fn sum8(v: __m256) -> f32 {
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Simd for Avx2 {
     type F32 = (__m256, __m256);
+    type Part = __m256;
+    const PARTS: usize = 2;
     const NAME: &'static str = "avx2";
     const FUSED: bool = true;
 
@@ -378,6 +431,44 @@ impl Simd for Avx2 {
             _mm_cvtss_f32(_mm_max_ss(d, _mm_shuffle_ps::<1>(d, d)))
         }
     }
+    #[inline(always)]
+    fn sum4(self, a: [Self::F32; 4]) -> [f32; 4] {
+        unsafe {
+            let [a, b, c, d] = a.map(|v| _mm256_add_ps(v.0, v.1));
+            // Lane i and i + 4: the halves of a and b, and of c and d, side by side.
+            let halves = |a, b| {
+                let low = _mm256_permute2f128_ps::<0x20>(a, b);
+                _mm256_add_ps(low, _mm256_permute2f128_ps::<0x31>(a, b))
+            };
+            let (ab, cd) = (halves(a, b), halves(c, d));
+            // Lane i and i + 2, then i and i + 1, in each half: a0 a1 c0 c1 | b0 b1 d0 d1.
+            let pairs = _mm256_add_ps(
+                _mm256_shuffle_ps::<0b01_00_01_00>(ab, cd),
+                _mm256_shuffle_ps::<0b11_10_11_10>(ab, cd),
+            );
+            let sums = _mm256_add_ps(pairs, _mm256_permute_ps::<0b10_11_00_01>(pairs));
+            let (ac, bd) = (_mm256_castps256_ps128(sums), _mm256_extractf128_ps::<1>(sums));
+            // a . c . with b . d . gives a b c d.
+            let abcd = _mm_blend_ps::<0b1010>(ac, bd);
+            std::mem::transmute::<__m128, [f32; 4]>(abcd)
+        }
+    }
+    #[inline(always)]
+    fn part_zero(self) -> Self::Part {
+        unsafe { _mm256_setzero_ps() }
+    }
+    #[inline(always)]
+    unsafe fn part_load_ptr(self, x: *const f32) -> Self::Part {
+        unsafe { _mm256_loadu_ps(x) }
+    }
+    #[inline(always)]
+    fn part_mul_add(self, a: Self::Part, b: Self::Part, c: Self::Part) -> Self::Part {
+        unsafe { _mm256_fmadd_ps(a, b, c) }
+    }
+    #[inline(always)]
+    fn join(self, part: impl Fn(usize) -> Self::Part) -> Self::F32 {
+        (part(0), part(1))
+    }
 }
 
 /// AVX-512 F, BW, DQ and VL.
@@ -402,6 +493,8 @@ impl Avx512 {
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Simd for Avx512 {
     type F32 = __m512;
+    type Part = __m512;
+    const PARTS: usize = 1;
     const NAME: &'static str = "avx512";
     const FUSED: bool = true;
 
@@ -489,6 +582,44 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn max_lane(self, a: Self::F32) -> f32 {
         unsafe { _mm512_reduce_max_ps(a) }
+    }
+    #[inline(always)]
+    fn sum4(self, [a, b, c, d]: [Self::F32; 4]) -> [f32; 4] {
+        unsafe {
+            // Lane i and i + 8: the halves of a and b, and of c and d, side by side.
+            let halves = |a, b| {
+                let low = _mm512_shuffle_f32x4::<0b01_00_01_00>(a, b);
+                _mm512_add_ps(low, _mm512_shuffle_f32x4::<0b11_10_11_10>(a, b))
+            };
+            let (ab, cd) = (halves(a, b), halves(c, d));
+            // Lane i and i + 4: the quarters of a, b, c and d.
+            let quarters = _mm512_add_ps(
+                _mm512_shuffle_f32x4::<0b10_00_10_00>(ab, cd),
+                _mm512_shuffle_f32x4::<0b11_01_11_01>(ab, cd),
+            );
+            // Lane i and i + 2, then i and i + 1, in each quarter.
+            let pairs = _mm512_add_ps(quarters, _mm512_permute_ps::<0b01_00_11_10>(quarters));
+            let sums = _mm512_add_ps(pairs, _mm512_permute_ps::<0b10_11_00_01>(pairs));
+            let first = _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+            let abcd = _mm512_castps512_ps128(_mm512_permutexvar_ps(first, sums));
+            std::mem::transmute::<__m128, [f32; 4]>(abcd)
+        }
+    }
+    #[inline(always)]
+    fn part_zero(self) -> Self::Part {
+        unsafe { _mm512_setzero_ps() }
+    }
+    #[inline(always)]
+    unsafe fn part_load_ptr(self, x: *const f32) -> Self::Part {
+        unsafe { _mm512_loadu_ps(x) }
+    }
+    #[inline(always)]
+    fn part_mul_add(self, a: Self::Part, b: Self::Part, c: Self::Part) -> Self::Part {
+        unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+    #[inline(always)]
+    fn join(self, part: impl Fn(usize) -> Self::Part) -> Self::F32 {
+        part(0)
     }
 }
 

@@ -1,0 +1,232 @@
+//! Products with weight matrices, in `f32` arithmetic over the weights as stored.
+//!
+//! A dot product has one definition, whatever computes it: sixteen lanes, lane `j` adding
+//! the products of the elements `j, j + 16, ...` in order, the last sixteen padded with
+//! zeros, and then the lanes by the tree of [`Simd::sum`]. Two ways give it:
+//!
+//! - [`direct`], for few tokens: weights go from memory through registers, each widened
+//!   once for up to six tokens. The speed is that of the memory.
+//! - [`panel`], for many: some rows of weights are widened into a panel that stays in the
+//!   core's second-level cache, and all tokens pass by it in blocks whose sums fill the
+//!   registers. The speed is that of the multiply-add units.
+//!
+//! A task computes a few rows of the output's width for all tokens, so that each weight
+//! is read from memory once.
+#![allow(unsafe_code)]
+
+mod direct;
+mod element;
+mod panel;
+mod scratch;
+#[cfg(test)]
+mod tests;
+
+use super::simd::{LANES, Simd};
+use super::{Compute, Matrix, Weights, math};
+use crate::dispatch;
+use crate::pool::SharedMut;
+use scratch::with_scratch;
+
+/// What becomes of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It replaces the output.
+    Store,
+    /// It is added to the output.
+    Accumulate,
+}
+
+/// One product of a [`linear`] call.
+pub struct Job<'a> {
+    /// The weights, `[rows, cols]`.
+    pub matrix: Matrix<'a>,
+    /// The result, `[tokens, rows]`.
+    pub out: &'a mut [f32],
+    /// Whether it is stored or added.
+    pub mode: Mode,
+}
+
+impl<'a> Job<'a> {
+    /// A product that replaces `out`.
+    pub fn store(matrix: Matrix<'a>, out: &'a mut [f32]) -> Self {
+        Self { matrix, out, mode: Mode::Store }
+    }
+
+    /// A product that is added to `out`.
+    pub fn accumulate(matrix: Matrix<'a>, out: &'a mut [f32]) -> Self {
+        Self { matrix, out, mode: Mode::Accumulate }
+    }
+}
+
+/// Up to this many tokens weights are widened in registers, and not into a panel.
+const DIRECT_TOKENS: usize = 12;
+/// Bytes of weights that one task reads with few tokens: long runs for the memory, short
+/// enough that all threads finish together.
+const DIRECT_BYTES: usize = 64 << 10;
+/// Most rows of a panel, a multiple of what the blocks of every instruction set take.
+const PANEL_ROWS: usize = 60;
+/// Most elements of a panel (256 KiB), should `cols` be large.
+const PANEL_ELEMENTS: usize = 64 << 10;
+
+/// Most jobs of one call; it spares an allocation.
+const MAX_JOBS: usize = 8;
+
+/// `out[t][n] = sum over k of x[t][k] * w[n][k]` for every job, all of which share `x`
+/// (`[tokens, cols]`), in one parallel region.
+///
+/// # Panics
+/// If lengths do not fit, or for more than 8 jobs.
+pub fn linear(c: &Compute, x: &[f32], tokens: usize, jobs: &mut [Job]) {
+    assert!(jobs.len() <= MAX_JOBS, "linear: {} jobs", jobs.len());
+    let input = Input { x, tokens };
+    let mut products = [const { None }; MAX_JOBS];
+    let mut tasks = 0;
+    for (job, product) in jobs.iter_mut().zip(&mut products) {
+        check(&input, &job.matrix, job.out);
+        let finish = match job.mode {
+            Mode::Store => Finish::Store,
+            Mode::Accumulate => Finish::Accumulate,
+        };
+        let out = Output { data: SharedMut::new(job.out), width: job.matrix.rows, finish };
+        let step = task_rows(tokens, &job.matrix);
+        *product = Some(Product { first_task: tasks, step, matrix: job.matrix, up: None, out });
+        tasks += job.matrix.rows.div_ceil(step);
+    }
+    if input.tokens == 0 {
+        return;
+    }
+    c.run(tasks, |task| {
+        let product = products.iter().flatten().rfind(|p| p.first_task <= task);
+        if let Some(product) = product {
+            product.compute(c, &input, task);
+        }
+    });
+}
+
+/// `out[t][n] = silu(gate x_t)[n] * (up x_t)[n]`: `x` is `[tokens, cols]`, `out` is
+/// `[tokens, rows]`.
+///
+/// # Panics
+/// If lengths do not fit.
+pub fn linear_swiglu(
+    c: &Compute,
+    x: &[f32],
+    tokens: usize,
+    gate: Matrix,
+    up: Matrix,
+    out: &mut [f32],
+) {
+    let input = Input { x, tokens };
+    check(&input, &gate, out);
+    check(&input, &up, out);
+    let out = Output { data: SharedMut::new(out), width: gate.rows, finish: Finish::SwiGlu };
+    // A task reads both matrices: half the rows of each make a task of the usual size.
+    let step = (task_rows(tokens, &gate) / 2).max(1);
+    let product = Product { first_task: 0, step, matrix: gate, up: Some(up), out };
+    if input.tokens == 0 {
+        return;
+    }
+    c.run(gate.rows.div_ceil(step), |task| product.compute(c, &input, task));
+}
+
+fn check(input: &Input, matrix: &Matrix, out: &[f32]) {
+    let Input { x, tokens } = *input;
+    assert!(matrix.cols > 0, "linear: no columns");
+    assert_eq!(x.len(), tokens * matrix.cols, "linear: input [{tokens}, {}]", matrix.cols);
+    assert_eq!(out.len(), tokens * matrix.rows, "linear: output [{tokens}, {}]", matrix.rows);
+    assert_eq!(matrix.weights.len(), matrix.rows * matrix.cols, "linear: weights");
+}
+
+/// Rows of weights for one task, a multiple of 8 or 12.
+fn task_rows(tokens: usize, matrix: &Matrix) -> usize {
+    let cols = matrix.cols.max(1);
+    if tokens <= DIRECT_TOKENS {
+        let size = match matrix.weights {
+            Weights::Bf16(_) | Weights::F16(_) => 2,
+            Weights::F32(_) => 4,
+        };
+        (DIRECT_BYTES / (size * cols)).next_multiple_of(8).clamp(8, 256)
+    } else {
+        (PANEL_ELEMENTS / cols / 12 * 12).clamp(12, PANEL_ROWS)
+    }
+}
+
+/// What is multiplied with the weights.
+#[derive(Clone, Copy)]
+struct Input<'a> {
+    /// `[tokens, cols]`
+    x: &'a [f32],
+    tokens: usize,
+}
+
+/// What happens to sums.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Finish {
+    Store,
+    Accumulate,
+    SwiGlu,
+}
+
+/// Where results go: `[tokens, width]`.
+struct Output<'a> {
+    data: SharedMut<'a, f32>,
+    width: usize,
+    finish: Finish,
+}
+
+impl Output<'_> {
+    /// Finishes sums of one token: those of the rows from `row` on, and for SwiGLU those
+    /// of the same rows of the other matrix.
+    ///
+    /// # Safety
+    /// These elements of the output belong to the calling task.
+    #[inline(always)]
+    unsafe fn put<S: Simd>(&self, s: S, token: usize, row: usize, sums: &[f32], ups: &[f32]) {
+        // SAFETY: by the contract.
+        let out = unsafe { self.data.part(token * self.width + row, sums.len()) };
+        match self.finish {
+            Finish::Store => out.copy_from_slice(sums),
+            Finish::Accumulate => out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum),
+            Finish::SwiGlu => {
+                let parts = sums.chunks(LANES).zip(ups.chunks(LANES));
+                for ((gate, up), out) in parts.zip(out.chunks_mut(LANES)) {
+                    let gate = math::silu(s, s.load_part(gate));
+                    s.store_part(out, s.mul(gate, s.load_part(up)));
+                }
+            }
+        }
+    }
+}
+
+/// A matrix, or two of one shape for SwiGLU, with the output of the product.
+struct Product<'a> {
+    /// The first of its tasks in the region.
+    first_task: usize,
+    /// Rows for one task.
+    step: usize,
+    matrix: Matrix<'a>,
+    up: Option<Matrix<'a>>,
+    out: Output<'a>,
+}
+
+impl Product<'_> {
+    /// The rows of one task, for all tokens.
+    fn compute(&self, c: &Compute, input: &Input, task: usize) {
+        let first = (task - self.first_task) * self.step;
+        let rows = self.step.min(self.matrix.rows - first);
+        with_scratch(|scratch| {
+            dispatch!(c.isa, s => {
+                if input.tokens <= DIRECT_TOKENS {
+                    direct::compute(s, self, input, first..first + rows, scratch);
+                } else {
+                    panel::compute(s, c, self, input, first..first + rows, scratch);
+                }
+            });
+        });
+    }
+
+    /// The matrices in the order of [`Output::put`].
+    fn matrices(&self) -> impl Iterator<Item = &Matrix<'_>> {
+        std::iter::once(&self.matrix).chain(&self.up)
+    }
+}

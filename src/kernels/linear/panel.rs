@@ -1,0 +1,208 @@
+//! Products with many tokens: a panel of widened weights stays in the second-level cache
+//! while all tokens pass by.
+//!
+//! Blocks of `R` rows by `T` tokens are summed in registers over all of `cols`. Where a
+//! register holds only a part of the sixteen lanes, a block goes through a segment of its
+//! columns once per part: the second time the data is in the first-level cache.
+
+use std::array::from_fn;
+use std::ops::Range;
+
+use super::direct::put_sums;
+use super::element::Element;
+use super::scratch::{Line, Scratch};
+use super::{Input, Product};
+use crate::kernels::simd::{LANES, Simd, prefetch};
+use crate::kernels::{Compute, Weights};
+
+/// Groups of sixteen columns in a segment.
+const SEGMENT: usize = 16;
+
+/// Computes `rows` of `product` for all tokens.
+#[inline(always)]
+pub(super) fn compute<S: Simd>(
+    s: S,
+    c: &Compute,
+    product: &Product,
+    input: &Input,
+    rows: Range<usize>,
+    scratch: &mut Scratch,
+) {
+    // As many sums as there are registers, less those for the operands.
+    match S::PARTS {
+        1 => blocks::<S, 4, 6>(s, c, product, input, rows, scratch),
+        _ => blocks::<S, 3, 4>(s, c, product, input, rows, scratch),
+    }
+}
+
+#[inline(always)]
+fn blocks<S: Simd, const R: usize, const T: usize>(
+    s: S,
+    c: &Compute,
+    product: &Product,
+    input: &Input,
+    rows: Range<usize>,
+    scratch: &mut Scratch,
+) {
+    let cols = product.matrix.cols;
+    let groups = cols.div_ceil(LANES);
+    let padded = rows.len().next_multiple_of(R);
+    let matrices = product.matrices().count();
+    let (panel, sums) = scratch.parts(matrices * padded * groups, T * matrices * padded);
+    for (matrix, panel) in product.matrices().zip(panel.chunks_mut(padded * groups)) {
+        let range = rows.start * cols..rows.end * cols;
+        match matrix.weights {
+            Weights::Bf16(w) => widen::<S, _, R>(s, &w[range], cols, panel),
+            Weights::F16(w) => widen::<S, _, R>(s, &w[range], cols, panel),
+            Weights::F32(w) => widen::<S, _, R>(s, &w[range], cols, panel),
+        }
+    }
+    let width = matrices * padded;
+    let mut token = 0;
+    while token < input.tokens && !c.is_over() {
+        let count = T.min(input.tokens - token);
+        let x = &input.x[token * cols..(token + count) * cols];
+        match count {
+            2 if T > 2 => pass::<S, R, 2>(s, panel, x, cols, sums, width),
+            3 if T > 3 => pass::<S, R, 3>(s, panel, x, cols, sums, width),
+            4 if T > 4 => pass::<S, R, 4>(s, panel, x, cols, sums, width),
+            5 if T > 5 => pass::<S, R, 5>(s, panel, x, cols, sums, width),
+            1 => pass::<S, R, 1>(s, panel, x, cols, sums, width),
+            _ => pass::<S, R, T>(s, panel, x, cols, sums, width),
+        }
+        for (t, sums) in sums.chunks(width).take(count).enumerate() {
+            let (first, second) = sums.split_at(padded);
+            let ups = if second.is_empty() { second } else { &second[..rows.len()] };
+            // SAFETY: these rows belong to the calling task.
+            unsafe { product.out.put(s, token + t, rows.start, &first[..rows.len()], ups) };
+        }
+        token += count;
+    }
+}
+
+/// Writes the rows `w` (`[rows, cols]`) as blocks of `R` rows: group after group of
+/// sixteen columns, row after row in it. Missing columns and rows are zero.
+#[inline(always)]
+fn widen<S: Simd, E: Element, const R: usize>(s: S, w: &[E], cols: usize, panel: &mut [Line]) {
+    let groups = cols.div_ceil(LANES);
+    for (block, lines) in panel.chunks_mut(R * groups).enumerate() {
+        for r in 0..R {
+            let start = ((block * R + r) * cols).min(w.len());
+            let row = &w[start..(start + cols).min(w.len())];
+            for group in 0..groups {
+                let k = group * LANES;
+                let v = if row.len() >= k + LANES {
+                    // SAFETY: 16 elements, just checked.
+                    unsafe { E::load(s, row.as_ptr().add(k)) }
+                } else {
+                    E::load_part(s, &row[k.min(row.len())..])
+                };
+                s.store(&mut lines[group * R + r].0, v);
+            }
+        }
+    }
+}
+
+/// The sums of all blocks of the panel with the `T` tokens of `x`:
+/// `sums[t * width + row]`.
+#[inline(always)]
+fn pass<S: Simd, const R: usize, const T: usize>(
+    s: S,
+    panel: &[Line],
+    x: &[f32],
+    cols: usize,
+    sums: &mut [f32],
+    width: usize,
+) {
+    for (block, lines) in panel.chunks(R * cols.div_ceil(LANES)).enumerate() {
+        let lanes = block_lanes::<S, R, T>(s, lines, x, cols);
+        for (t, lanes) in lanes.into_iter().enumerate() {
+            put_sums(s, lanes, &mut sums[t * width + block * R..][..R]);
+        }
+    }
+}
+
+/// The sums, lane by lane, of one block of rows with `T` tokens.
+#[inline(always)]
+fn block_lanes<S: Simd, const R: usize, const T: usize>(
+    s: S,
+    lines: &[Line],
+    x: &[f32],
+    cols: usize,
+) -> [[S::F32; R]; T] {
+    let whole = cols / LANES;
+    let segment = if S::PARTS == 1 { whole.max(1) } else { SEGMENT };
+    assert!(x.len() >= T * cols && lines.len() >= R * cols.div_ceil(LANES));
+    let mut parts = [[[s.part_zero(); R]; T]; MAX_PARTS];
+    for first in (0..whole).step_by(segment) {
+        let groups = first..whole.min(first + segment);
+        for (part, sums) in parts.iter_mut().enumerate().take(S::PARTS) {
+            let last = S::PARTS > 1 && part + 1 == S::PARTS;
+            // SAFETY: the groups are whole ones of `cols`, and `x` and `lines` hold T rows
+            // of `cols` and R rows of as many groups (just checked).
+            unsafe {
+                add_groups(s, sums, lines.as_ptr(), x.as_ptr(), cols, groups.clone(), part, last)
+            };
+        }
+    }
+    if cols % LANES != 0 {
+        let rest: [Line; T] = from_fn(|t| {
+            let mut line = Line([0.0; LANES]);
+            line.0[..cols % LANES].copy_from_slice(&x[t * cols + whole * LANES..(t + 1) * cols]);
+            line
+        });
+        for (part, sums) in parts.iter_mut().enumerate().take(S::PARTS) {
+            // SAFETY: one group: T rows of 16 columns, and the last R lines.
+            unsafe {
+                let lines = lines.as_ptr().add(whole * R);
+                add_groups(s, sums, lines, rest.as_ptr().cast(), LANES, 0..1, part, false);
+            }
+        }
+    }
+    from_fn(|t| from_fn(|r| s.join(|part| parts[part][t][r])))
+}
+
+/// The largest [`Simd::PARTS`].
+const MAX_PARTS: usize = 4;
+
+/// Adds the products of `groups` of sixteen columns to one part of the lanes. With
+/// `fetch`, asks for the `x` of the groups after them.
+///
+/// # Safety
+/// `x` points to `T` rows of `cols` elements and `lines` to a block of `R` rows, all of
+/// which have these groups.
+#[allow(clippy::too_many_arguments)]
+#[inline(always)]
+unsafe fn add_groups<S: Simd, const R: usize, const T: usize>(
+    s: S,
+    sums: &mut [[S::Part; R]; T],
+    lines: *const Line,
+    x: *const f32,
+    cols: usize,
+    groups: Range<usize>,
+    part: usize,
+    fetch: bool,
+) {
+    let lane = part * (LANES / S::PARTS);
+    let ahead = groups.len() * LANES;
+    let mut lanes = *sums;
+    for group in groups {
+        // SAFETY: by the contract.
+        let w: [S::Part; R] = from_fn(|r| unsafe {
+            s.part_load_ptr(lines.add(group * R + r).cast::<f32>().add(lane))
+        });
+        for (t, lanes) in lanes.iter_mut().enumerate() {
+            // SAFETY: by the contract.
+            let p = unsafe { x.add(t * cols + group * LANES + lane) };
+            // SAFETY: by the contract.
+            let x = unsafe { s.part_load_ptr(p) };
+            if fetch {
+                prefetch(p.wrapping_add(ahead));
+            }
+            for (lanes, w) in lanes.iter_mut().zip(w) {
+                *lanes = s.part_mul_add(x, w, *lanes);
+            }
+        }
+    }
+    *sums = lanes;
+}
