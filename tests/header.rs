@@ -15,6 +15,34 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "/** As the length of a string: it ends with a NUL, which is not part of it. */\n\
          #define QWEN_NUL SIZE_MAX",
     ),
+    (
+        "Model",
+        "model",
+        "/** Default options: qwen_model_options options = QWEN_MODEL_OPTIONS_INIT; */\n\
+         #define QWEN_MODEL_OPTIONS_INIT \\\n    \
+         { (uint32_t)sizeof(qwen_model_options), 0, 0, QWEN_ISA_AUTO }\n\n\
+         /** For qwen_model_get_info(). */\n\
+         #define QWEN_MODEL_INFO_INIT \\\n    \
+         { (uint32_t)sizeof(qwen_model_info), 0, 0, 0, 0, 0, 0, 0, 0, QWEN_ISA_AUTO, 0 }",
+    ),
+    ("Tokens and text", "tokens", ""),
+    ("Text while it is made", "stream", ""),
+    //CHAT
+    (
+        "Sampling",
+        "sampling",
+        "/** Default options: qwen_sampling_options options = QWEN_SAMPLING_OPTIONS_INIT; */\n\
+         #define QWEN_SAMPLING_OPTIONS_INIT \\\n    \
+         { (uint32_t)sizeof(qwen_sampling_options), 0, QWEN_PRESET_CHAT, 0, 0, 0, 0, 0, 0, 0, 0, \
+         0, \\\n      0, NULL, 0 }",
+    ),
+    (
+        "Session",
+        "session",
+        "/** Default options: qwen_session_options options = QWEN_SESSION_OPTIONS_INIT; */\n\
+         #define QWEN_SESSION_OPTIONS_INIT \\\n    \
+         { (uint32_t)sizeof(qwen_session_options), 0, 0, NULL }",
+    ),
 ];
 
 const PROLOGUE: &str = "\

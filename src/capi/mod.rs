@@ -19,5 +19,10 @@ compile_error!("libqwen35 turns panics into status codes: build it with panic = 
 mod arguments;
 mod guard;
 mod handle;
+mod model;
+mod sampling;
+mod session;
 mod status;
+mod stream;
+mod tokens;
 mod version;

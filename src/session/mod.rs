@@ -52,7 +52,7 @@ pub struct Progress {
 }
 
 /// Called between layers on the calling thread; `Break` cancels the call.
-pub type ProgressHook = Box<dyn FnMut(Progress) -> ControlFlow<()> + Send>;
+pub type ProgressHook = Box<dyn FnMut(Progress) -> ControlFlow<()> + Send + Sync>;
 
 /// One sequence and its state. Many sessions share one [`Model`], which they keep open.
 pub struct Session {

@@ -1,0 +1,129 @@
+/* Token ids in, the most likely next token ids out: what to use to compare engines. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host.h"
+
+static const char help[] =
+    "usage: qwen-ids MODEL IDS N [--logits K] [--threads N] [--isa NAME]\n"
+    "\n"
+    "Feeds IDS (comma-separated) and prints the N most likely next ids, one per line, each\n"
+    "chosen after the one before. It goes on after tokens that end a turn.\n"
+    "\n"
+    "  --logits K    after each id, also the K largest logits it was chosen from, as\n"
+    "                id:value, the largest first\n"
+    "  --threads N   threads that compute (default: as many as this process may use)\n"
+    "  --isa NAME    scalar, avx2, avx512 or auto (default)\n"
+    "  --help        this text\n";
+
+/* Comma-separated ids. */
+static int32_t *parse_ids(const char *text, size_t *count) {
+    int32_t *ids = malloc((strlen(text) / 2 + 1) * sizeof *ids);
+    if (ids == NULL) {
+        host_die(HOST_FAILED, "out of memory");
+    }
+    *count = 0;
+    for (const char *p = text;;) {
+        char number[16] = {0};
+        size_t digits = strspn(p, "0123456789");
+        if (digits == 0 || digits >= sizeof number || (p[digits] != ',' && p[digits] != '\0')) {
+            host_die(HOST_USAGE, "IDS must be numbers with commas between, as in 1,2,3: \"%s\"",
+                     text);
+        }
+        memcpy(number, p, digits);
+        ids[(*count)++] = (int32_t)host_integer(number, "a token id", 0, INT32_MAX);
+        p += digits;
+        if (*p++ == '\0') {
+            return ids;
+        }
+    }
+}
+
+/* Adds the `k` largest of `logits`, the lowest id first among equals. */
+static void add_best(host_bytes *line, const float *logits, size_t count, size_t k) {
+    size_t previous = 0;
+    for (size_t rank = 0; rank < k && rank < count; rank++) {
+        size_t best = count;
+        for (size_t id = 0; id < count; id++) {
+            /* After `previous` in the order of falling values and rising ids. */
+            int later = rank == 0 || logits[id] < logits[previous] ||
+                        (logits[id] == logits[previous] && id > previous);
+            if (later && (best == count || logits[id] > logits[best])) {
+                best = id;
+            }
+        }
+        if (best == count) {
+            return; /* the rest is NaN */
+        }
+        char entry[64];
+        snprintf(entry, sizeof entry, " %zu:%.9g", best, (double)logits[best]);
+        host_add_text(line, entry);
+        previous = best;
+    }
+}
+
+int main(int argc, char **argv) {
+    const char *places[3] = {0};
+    int placed = 0;
+    size_t best = 0;
+    qwen_model_options options = QWEN_MODEL_OPTIONS_INIT;
+    host_name = "qwen-ids";
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        if (strcmp(argv[i], "--help") == 0) {
+            fputs(help, stdout);
+            host_flush();
+            return 0;
+        } else if (strcmp(argv[i], "--logits") == 0) {
+            best = (size_t)host_integer(value, "--logits", 0, INT32_MAX), i++;
+        } else if (strcmp(argv[i], "--threads") == 0) {
+            options.threads = (uint32_t)host_integer(value, "--threads", 1, 1024), i++;
+        } else if (strcmp(argv[i], "--isa") == 0) {
+            options.isa = host_isa(value), i++;
+        } else if (argv[i][0] == '-' && argv[i][1] == '-') {
+            host_die(HOST_USAGE, "unknown option %s; see --help", argv[i]);
+        } else if (placed < 3) {
+            places[placed++] = argv[i];
+        } else {
+            host_die(HOST_USAGE, "one argument too many: \"%s\"; see --help", argv[i]);
+        }
+    }
+    if (placed != 3) {
+        fputs(help, stderr);
+        return HOST_USAGE;
+    }
+    size_t count = 0;
+    int32_t *ids = parse_ids(places[1], &count);
+    long long wanted = host_integer(places[2], "N", 0, INT32_MAX);
+
+    qwen_model *model = host_open(places[0], &options);
+    qwen_sampling_options sampling = QWEN_SAMPLING_OPTIONS_INIT;
+    qwen_session_options session_options = QWEN_SESSION_OPTIONS_INIT;
+    qwen_session *session = NULL;
+    sampling.preset = QWEN_PRESET_GREEDY;
+    session_options.sampling = &sampling;
+    host_check(qwen_session_new(model, &session_options, &session), "make a session");
+    host_check(qwen_session_feed(session, ids, count), "feed IDS");
+
+    for (long long i = 0; i < wanted; i++) {
+        host_bytes line = {0};
+        int32_t token = -1;
+        if (best > 0) {
+            const float *logits = NULL;
+            size_t width = 0;
+            host_check(qwen_session_logits(session, &logits, &width), "compute logits");
+            add_best(&line, logits, width, best);
+        }
+        if (host_check(qwen_session_next_token(session, &token), "go on") == QWEN_LIMIT_REACHED) {
+            host_die(HOST_FAILED, "the context is full after %lld ids", i);
+        }
+        printf("%d%s\n", (int)token, line.data ? line.data : "");
+        host_flush();
+        free(line.data);
+    }
+    qwen_session_free(session);
+    qwen_model_free(model);
+    free(ids);
+    return 0;
+}

@@ -1,0 +1,251 @@
+//! Models: an opened checkpoint.
+
+use std::ffi::{OsStr, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr::null_mut;
+
+use super::arguments::{Out, Sized32, as_i32, bytes, fill, flags, init, options};
+use super::guard::{call, call_void};
+use super::handle::{self, Freed, Object};
+use super::status::{Failure, QWEN_OK, Result, qwen_status};
+use crate::{Model, ModelOptions};
+
+/// An opened checkpoint: tokenizer, chat template, weights and the threads that compute.
+///
+/// Every function takes it as const: many threads may use one model at once. Its sessions
+/// and stream decoders keep it open when the handle is freed before them.
+pub struct qwen_model {
+    _opaque: [u8; 0],
+}
+
+/// The instruction set that computes: one of the QWEN_ISA constants.
+pub type qwen_isa = i32;
+
+/// The widest one this CPU has.
+pub const QWEN_ISA_AUTO: qwen_isa = 0;
+/// Any x86-64 CPU.
+pub const QWEN_ISA_SCALAR: qwen_isa = 1;
+/// AVX2 with FMA.
+pub const QWEN_ISA_AVX2: qwen_isa = 2;
+/// AVX-512.
+pub const QWEN_ISA_AVX512: qwen_isa = 3;
+
+const ISA_NAMES: [(qwen_isa, &str); 3] =
+    [(QWEN_ISA_SCALAR, "scalar"), (QWEN_ISA_AVX2, "avx2"), (QWEN_ISA_AVX512, "avx512")];
+
+/// In qwen_model_options.flags: open the tokenizer and the chat template only. A folder
+/// without weights is enough; there are no sessions on such a model.
+pub const QWEN_MODEL_TOKENIZER_ONLY: u32 = 0x1;
+
+/// How to open a model. Zero means default, everywhere.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct qwen_model_options {
+    /// sizeof(qwen_model_options)
+    pub struct_size: u32,
+    /// QWEN_MODEL_TOKENIZER_ONLY or 0.
+    pub flags: u32,
+    /// Threads that compute, the calling thread included. 0: as many as this process may
+    /// use (affinity mask and cgroup quota).
+    pub threads: u32,
+    /// What computes. AVX2 and AVX-512 give the same bits; SCALAR differs by rounding.
+    pub isa: qwen_isa,
+}
+
+// SAFETY: integers only, struct_size first.
+unsafe impl Sized32 for qwen_model_options {
+    const NAME: &'static str = "qwen_model_options";
+    const FIRST_SIZE: usize = 16;
+}
+
+/// What a model is. Set struct_size before asking.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct qwen_model_info {
+    /// sizeof(qwen_model_info)
+    pub struct_size: u32,
+    /// 1 if weights are open, 0 with QWEN_MODEL_TOKENIZER_ONLY. Fields marked (w) are 0 then.
+    pub has_weights: u32,
+    /// 1 if the checkpoint has a chat template that can be used.
+    pub has_chat_template: u32,
+    /// Ids from 0 that stand for text. Only these are generated.
+    pub token_count: u32,
+    /// (w) Rows of the embedding and number of logits. Ids from token_count on are padding:
+    /// allowed as input, never generated, without text.
+    pub vocab_size: u32,
+    /// (w) The longest sequence the model was made for, in tokens.
+    pub context_limit: u32,
+    /// (w) Numbers per token between layers.
+    pub hidden_size: u32,
+    /// (w) Layers.
+    pub layer_count: u32,
+    /// (w) Threads that compute, the calling thread included.
+    pub threads: u32,
+    /// (w) What computes.
+    pub isa: qwen_isa,
+    /// (w) Bytes of weights in use. They are mapped from the files: memory the operating
+    /// system can take back and shares between processes.
+    pub weight_bytes: u64,
+}
+
+// SAFETY: integers only, struct_size first.
+unsafe impl Sized32 for qwen_model_info {
+    const NAME: &'static str = "qwen_model_info";
+    const FIRST_SIZE: usize = 48;
+}
+
+impl Object for Model {
+    type Public = qwen_model;
+    type Side = ();
+    const MAGIC: u64 = u64::from_le_bytes(*b"qwenMODL");
+    const NAME: &'static str = "qwen_model";
+    fn freed() -> &'static Freed<Self> {
+        static FREED: Freed<Model> = Freed::new();
+        &FREED
+    }
+}
+
+/// Sets `size` bytes of options to their defaults: zeros, and struct_size = size. The macro
+/// QWEN_MODEL_OPTIONS_INIT does the same in a declaration.
+///
+/// size is sizeof(qwen_model_options).
+///
+/// Returns QWEN_OK, or QWEN_ERROR_INVALID_ARGUMENT for NULL or a size that cannot be.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qwen_model_options_init(
+    options: *mut qwen_model_options,
+    size: usize,
+) -> qwen_status {
+    // SAFETY: the header asks for `size` writable bytes.
+    call(|| unsafe { init(options, size) })
+}
+
+/// Opens the checkpoint in a Hugging Face folder: config.json, tokenizer.json,
+/// tokenizer_config.json, the chat template, and safetensors weights (single or sharded),
+/// which are mapped into memory. Every tensor is checked before any is used.
+///
+/// path, path_length: the folder, or the weight file in it. Bytes as the file system takes
+/// them, used during the call. A relative path is resolved now.
+/// options: NULL, or options, used during the call.
+/// model: receives a handle owned by the caller, for qwen_model_free(); NULL on failure.
+///
+/// Returns QWEN_OK; QWEN_ERROR_IO for a file that is missing or cannot be read;
+/// QWEN_ERROR_FORMAT for one that is damaged or does not fit the others;
+/// QWEN_ERROR_UNSUPPORTED for a model of another kind or an instruction set this CPU lacks;
+/// QWEN_ERROR_INVALID_ARGUMENT; QWEN_ERROR_OUT_OF_MEMORY. The message names the file, and
+/// the tensor, and what is wrong with it. A failure leaves nothing open.
+///
+/// A chat template that cannot be used is no failure here, but of the chat functions.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qwen_model_open(
+    path: *const c_char,
+    path_length: usize,
+    options: *const qwen_model_options,
+    model: *mut *mut qwen_model,
+) -> qwen_status {
+    // SAFETY: pointers are NULL or as the header asks for.
+    call(|| unsafe {
+        let out = Out::new("model", model)?;
+        out.set(null_mut());
+        let path = bytes("path", path, path_length)?;
+        if path.is_empty() {
+            return Err(Failure::argument("`path` is empty"));
+        }
+        if path.contains(&0) {
+            return Err(Failure::argument("`path` has a NUL in it"));
+        }
+        let options = model_options(options)?;
+        let model = Model::open(Path::new(OsStr::from_bytes(path)), &options)?;
+        out.set(handle::create(model, ()));
+        Ok(QWEN_OK)
+    })
+}
+
+/// # Safety
+/// As [`options`].
+unsafe fn model_options(pointer: *const qwen_model_options) -> Result<ModelOptions> {
+    // SAFETY: the caller's promise.
+    let given = unsafe { options(pointer) }?;
+    let isa = match given.isa {
+        QWEN_ISA_AUTO => None,
+        isa => {
+            let found = ISA_NAMES.iter().find(|(value, _)| *value == isa);
+            let (_, name) = found
+                .ok_or_else(|| Failure::argument(format!("`isa` is {isa}: no such constant")))?;
+            Some((*name).to_owned())
+        }
+    };
+    Ok(ModelOptions {
+        threads: given.threads as usize,
+        isa,
+        tokenizer_only: flags(given.flags, QWEN_MODEL_TOKENIZER_ONLY)? != 0,
+    })
+}
+
+/// Frees the handle. The memory goes when the last session and stream decoder on the model
+/// are freed too. NULL is fine.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qwen_model_free(model: *mut qwen_model) {
+    // SAFETY: the header asks for NULL or a handle.
+    call_void(|| unsafe { handle::free::<Model>(model) });
+}
+
+/// Says what a model is.
+///
+/// info: filled as far as its struct_size reaches, which must be set; owned by the caller.
+///
+/// Returns QWEN_OK or QWEN_ERROR_INVALID_ARGUMENT.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qwen_model_get_info(
+    model: *const qwen_model,
+    info: *mut qwen_model_info,
+) -> qwen_status {
+    // SAFETY: pointers are NULL or as the header asks for.
+    call(|| unsafe {
+        let model = handle::read::<Model>(model)?;
+        let config = model.config();
+        let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+        let isa = model.isa().and_then(|isa| ISA_NAMES.iter().find(|(_, name)| *name == isa));
+        let value = qwen_model_info {
+            struct_size: 0,
+            has_weights: model.has_weights().into(),
+            has_chat_template: 0,
+            token_count: number(model.tokenizer().token_count()),
+            vocab_size: config.map_or(0, |c| number(c.vocab_size)),
+            context_limit: config.map_or(0, |c| number(c.max_position_embeddings)),
+            hidden_size: config.map_or(0, |c| number(c.hidden_size)),
+            layer_count: config.map_or(0, |c| number(c.num_hidden_layers)),
+            threads: number(model.threads().unwrap_or(0)),
+            isa: isa.map_or(QWEN_ISA_AUTO, |(value, _)| *value),
+            weight_bytes: model.weight_bytes(),
+        };
+        fill("info", info, &value)?;
+        Ok(QWEN_OK)
+    })
+}
+
+/// The ids that end a turn: all that the checkpoint's files name, ascending.
+///
+/// tokens: receives a borrowed array, valid until the model handle is freed.
+/// count: receives its length.
+///
+/// Returns QWEN_OK or QWEN_ERROR_INVALID_ARGUMENT.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qwen_model_end_tokens(
+    model: *const qwen_model,
+    tokens: *mut *const i32,
+    count: *mut usize,
+) -> qwen_status {
+    // SAFETY: pointers are NULL or as the header asks for.
+    call(|| unsafe {
+        let (tokens, count) = (Out::new("tokens", tokens)?, Out::new("count", count)?);
+        tokens.set(std::ptr::null());
+        count.set(0);
+        let model = handle::read::<Model>(model)?;
+        let ids = as_i32(model.end_of_turn_ids());
+        tokens.set(ids.as_ptr());
+        count.set(ids.len());
+        Ok(QWEN_OK)
+    })
+}
