@@ -1,1 +1,452 @@
 //! Messages to prompt, by the checkpoint's own chat template.
+//!
+//! [`ChatTemplate::render`] gives exactly the text that Transformers' `apply_chat_template`
+//! gives. [`ChatTemplate::render_segments`] gives the same text in pieces that say which
+//! control tokens the *template* wrote: only those are to be encoded as tokens, so that no
+//! message can smuggle one in (see the module `seal` for how).
+//!
+//! Known differences from Transformers: `strftime_now` is UTC; the `~` operator writes
+//! floats beyond 1e16 or below 1e-4 without an exponent (everything else writes them as
+//! Python does); integers beyond 128 bits can be written but not calculated with; texts of
+//! errors are this engine's own, except those that a template raises itself.
+
+mod environment;
+mod json;
+mod load;
+mod methods;
+mod python;
+mod request;
+mod seal;
+mod time;
+mod tojson;
+mod values;
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::SystemTime;
+
+use minijinja::Value;
+
+pub use request::ChatRequest;
+
+use crate::{Error, Result};
+use environment::{Engine, readable};
+use json::Json;
+use seal::{Base, Spellings};
+
+/// A piece of a rendered conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Segment {
+    /// Plain text, in which spellings of control tokens mean nothing. Never empty, never
+    /// two in a row.
+    Text(String),
+    /// The spelling of an added token that the template itself wrote.
+    Control(String),
+}
+
+impl Segment {
+    /// The text of the piece.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Segment::Text(text) | Segment::Control(text) => text,
+        }
+    }
+}
+
+/// The chat template of a checkpoint, compiled.
+///
+/// Cheap to use from many threads at once; rendering takes microseconds.
+#[derive(Debug)]
+pub struct ChatTemplate {
+    /// By name; with several names, "tool_use" serves requests with tools.
+    templates: Vec<Compiled>,
+    special_tokens: Vec<(String, String)>,
+    spellings: Spellings,
+}
+
+/// One named template.
+#[derive(Debug)]
+struct Compiled {
+    name: String,
+    source: String,
+    engine: Engine,
+    /// The sealed copy, made when it is first needed, and why there is none.
+    sealed: OnceLock<Result<Sealed>>,
+}
+
+/// The sealed copy of a template.
+#[derive(Debug)]
+struct Sealed {
+    engine: Engine,
+    base: Base,
+}
+
+const TEMPLATE: &str = "chat template";
+
+impl ChatTemplate {
+    /// Reads and compiles the chat template of the checkpoint in `dir`:
+    /// `chat_template.jinja` if there is one, else `chat_template` in
+    /// `tokenizer_config.json`. `None` if there is neither, which is an error only for who
+    /// wants to chat.
+    ///
+    /// `added_tokens` are the spellings of the tokenizer's added tokens.
+    ///
+    /// # Errors
+    /// `Io` or `Format` if a file cannot be read or is not what it must be, `Template`
+    /// (with the line) if the template does not compile. No other template is put in its
+    /// place; a model with a broken template still works without chat.
+    pub fn from_dir(dir: &Path, added_tokens: &[impl AsRef<str>]) -> Result<Option<ChatTemplate>> {
+        let found = load::from_dir(dir)?;
+        if found.templates.is_empty() {
+            return Ok(None);
+        }
+        Self::build(found.templates, found.special_tokens, added_tokens)
+            .map(Some)
+            .map_err(|error| error.within(dir.display()))
+    }
+
+    /// Compiles a template from its text. `special_tokens` are variables for it, such as
+    /// `("eos_token", "<|im_end|>")`.
+    ///
+    /// # Errors
+    /// `Template`, with the line, if it does not compile.
+    pub fn from_source(
+        source: &str,
+        special_tokens: &[(&str, &str)],
+        added_tokens: &[impl AsRef<str>],
+    ) -> Result<ChatTemplate> {
+        let own = |&(name, token): &(&str, &str)| (name.to_string(), token.to_string());
+        Self::build(
+            vec![("default".into(), source.to_string())],
+            special_tokens.iter().map(own).collect(),
+            added_tokens,
+        )
+    }
+
+    fn build(
+        templates: load::Templates,
+        special_tokens: Vec<(String, String)>,
+        added_tokens: &[impl AsRef<str>],
+    ) -> Result<ChatTemplate> {
+        let added = added_tokens.iter().map(|token| token.as_ref().to_string());
+        let spellings = Spellings::new(added);
+        let templates = templates.into_iter().map(|(name, text)| Compiled::new(name, text));
+        Ok(ChatTemplate { templates: templates.collect::<Result<_>>()?, special_tokens, spellings })
+    }
+
+    /// The conversation as one text, exactly as Transformers renders it.
+    ///
+    /// # Errors
+    /// `Template` if the template refuses the messages (with its own words) or fails (with
+    /// the line), `InvalidArgument` if the request cannot be rendered by any template.
+    pub fn render(&self, request: &ChatRequest) -> Result<String> {
+        self.render_exact(self.choose(request)?, request, SystemTime::now())
+    }
+
+    /// The conversation as plain text and control tokens: the pieces together are what
+    /// [`ChatTemplate::render`] gives.
+    ///
+    /// # Errors
+    /// As [`ChatTemplate::render`]; and `Template` if this template's own control tokens
+    /// cannot be told from the caller's text.
+    pub fn render_segments(&self, request: &ChatRequest) -> Result<Vec<Segment>> {
+        let compiled = self.choose(request)?;
+        let now = SystemTime::now();
+        let exact = self.render_exact(compiled, request, now)?;
+        let sealed = compiled.sealed.get_or_init(|| self.audited(compiled));
+        let sealed = sealed.as_ref().map_err(Clone::clone)?;
+        let mut used = HashSet::new();
+        request.for_each_string(&mut |text| {
+            used.extend(text.chars().filter(|&c| seal::is_private_use(c)))
+        });
+        let own;
+        let sealed = if used.iter().any(|&c| sealed.base.index(c, self.spellings.len()).is_some()) {
+            // The request uses the seals' code points: seal with others.
+            own = self.seal(compiled, used)?;
+            &own
+        } else {
+            sealed
+        };
+        self.separate(sealed, request, &exact, now)
+    }
+
+    /// The template for a request.
+    fn choose(&self, request: &ChatRequest) -> Result<&Compiled> {
+        let named = |name: &str| self.templates.iter().find(|t| t.name == name);
+        let for_tools = if request.tools == Json::Null { None } else { named("tool_use") };
+        for_tools.or_else(|| named("default")).ok_or_else(|| {
+            let names: Vec<&str> = self.templates.iter().map(|t| t.name.as_str()).collect();
+            Error::template(format!(
+                "the checkpoint has no default chat template, only {}",
+                names.join(", ")
+            ))
+        })
+    }
+
+    fn render_exact(
+        &self,
+        compiled: &Compiled,
+        request: &ChatRequest,
+        now: SystemTime,
+    ) -> Result<String> {
+        if request.is_empty() {
+            return Err(Error::template("the conversation holds no messages"));
+        }
+        let continued = Continuation::new(request, &compiled.source)?;
+        let context = self.context(request, continued.as_ref(), |token| token.to_string());
+        let text = compiled.engine.render(TEMPLATE, context, size(request), now);
+        let text = text.map_err(|error| readable(&error))?;
+        match continued {
+            None => Ok(text),
+            Some(continued) => continued.cut(text),
+        }
+    }
+
+    /// Renders the sealed copy and takes it apart.
+    fn separate(
+        &self,
+        sealed: &Sealed,
+        request: &ChatRequest,
+        exact: &str,
+        now: SystemTime,
+    ) -> Result<Vec<Segment>> {
+        let continued = Continuation::new(request, "").ok().flatten();
+        let seal = |token: &str| self.spellings.seal(token, sealed.base);
+        let context = self.context(request, continued.as_ref(), seal);
+        let text = sealed.engine.render(TEMPLATE, context, size(request), now);
+        let text = text.ok().and_then(|text| match &continued {
+            None => Some(text),
+            Some(continued) => continued.cut(text).ok(),
+        });
+        let text = text.filter(|text| self.spellings.unseal(text, sealed.base) == exact);
+        let text = text.ok_or_else(|| {
+            inseparable("for this conversation it decides by text that holds control tokens")
+        })?;
+        let mut segments = Vec::new();
+        let mut plain = String::new();
+        for c in text.chars() {
+            match sealed.base.index(c, self.spellings.len()) {
+                None => plain.push(c),
+                Some(index) => {
+                    if !plain.is_empty() {
+                        segments.push(Segment::Text(std::mem::take(&mut plain)));
+                    }
+                    segments.push(Segment::Control(self.spellings.get(index).to_string()));
+                }
+            }
+        }
+        if !plain.is_empty() {
+            segments.push(Segment::Text(plain));
+        }
+        Ok(segments)
+    }
+
+    /// The sealed copy of a template, with seals that neither it nor the request (whose
+    /// private-use characters are `used`) holds.
+    fn seal(&self, compiled: &Compiled, mut used: HashSet<char>) -> Result<Sealed> {
+        used.extend(compiled.source.chars().filter(|&c| seal::is_private_use(c)));
+        let base = Base::free(self.spellings.len(), &used).ok_or_else(|| {
+            inseparable("the conversation uses up the private-use characters of Unicode")
+        })?;
+        let literal = |text: &str| compiled.engine.literal(text);
+        let source = seal::seal_source(&compiled.source, &self.spellings, base, literal);
+        let mut engine = Engine::new();
+        engine
+            .add(TEMPLATE, seal::without_generation_tags(&source))
+            .map_err(|_| inseparable("its control tokens stand where they cannot be replaced"))?;
+        Ok(Sealed { engine, base })
+    }
+
+    /// [`ChatTemplate::seal`], tried on conversations without any control token in their
+    /// words: none may come out as text.
+    fn audited(&self, compiled: &Compiled) -> Result<Sealed> {
+        let sealed = self.seal(compiled, HashSet::new())?;
+        let now = SystemTime::now();
+        for request in AUDIT.iter().filter_map(|text| ChatRequest::from_json(text).ok()) {
+            // A template that refuses the conversation has nothing to show.
+            let Ok(exact) = self.render_exact(compiled, &request, now) else { continue };
+            for segment in self.separate(&sealed, &request, &exact, now)? {
+                let Segment::Text(text) = segment else { continue };
+                if let Some((_, index)) = self.spellings.find(&text) {
+                    return Err(inseparable(&format!(
+                        "it puts the control token {} together from pieces",
+                        self.spellings.get(index)
+                    )));
+                }
+            }
+        }
+        Ok(sealed)
+    }
+
+    /// The variables of the template. `special` spells the special tokens among them.
+    fn context(
+        &self,
+        request: &ChatRequest,
+        continued: Option<&Continuation<'_>>,
+        special: impl Fn(&str) -> String,
+    ) -> Value {
+        let last = request.messages.len().saturating_sub(1);
+        let message = |(i, message): (usize, &Vec<(String, Json)>)| match continued {
+            Some(continued) if i == last => continued.tag(message),
+            _ => values::object(message),
+        };
+        let messages: Value = request.messages.iter().enumerate().map(message).collect();
+        let special = self
+            .special_tokens
+            .iter()
+            .map(|(name, token)| (Value::from(name.as_str()), Value::from(special(token))));
+        let variables = request
+            .variables
+            .iter()
+            .map(|(name, value)| (Value::from(name.as_str()), values::value(value)));
+        let own = [
+            ("messages", messages),
+            ("tools", values::value(&request.tools)),
+            ("documents", values::value(&request.documents)),
+            ("add_generation_prompt", Value::from(request.add_generation_prompt)),
+        ];
+        let own = own.into_iter().map(|(name, value)| (Value::from(name), value));
+        // Of equal names the last counts: the caller's variables replace special tokens.
+        Value::from_pairs(special.chain(variables).chain(own))
+    }
+}
+
+impl Compiled {
+    fn new(name: String, source: String) -> Result<Self> {
+        if source.trim().is_empty() {
+            return Err(Error::template(format!("the chat template {name:?} is empty")));
+        }
+        let mut engine = Engine::new();
+        engine
+            .add(TEMPLATE, seal::without_generation_tags(&source))
+            .map_err(|error| readable(&error))?;
+        Ok(Self { name, source, engine, sealed: OnceLock::new() })
+    }
+}
+
+fn inseparable(why: &str) -> Error {
+    Error::template(format!(
+        "the chat template's own control tokens cannot be told from the text of the messages: \
+         {why}; only encoding as Transformers does it, where control tokens in messages \
+         count, is possible"
+    ))
+}
+
+/// About how many bytes a request is: the measure of the work it justifies.
+fn size(request: &ChatRequest) -> usize {
+    let mut bytes = 0;
+    request.for_each_string(&mut |text| bytes += text.len() + 8);
+    bytes
+}
+
+/// Conversations without control tokens that visit the corners of a template.
+const AUDIT: [&str; 4] = [
+    r#"[{"role":"user","content":"a"}]"#,
+    r#"[{"role":"system","content":"s"},{"role":"user","content":"a"},
+        {"role":"assistant","content":"b","reasoning_content":"c"},
+        {"role":"user","content":[{"type":"text","text":"d"}]}]"#,
+    r#"{"messages":[{"role":"user","content":"a"}],"enable_thinking":true}"#,
+    r#"{"messages":[{"role":"user","content":"a"},
+        {"role":"assistant","content":"b","tool_calls":[{"id":"abcdefghi","type":"function",
+         "function":{"name":"f","arguments":{"x":1}}}]},
+        {"role":"tool","name":"f","tool_call_id":"abcdefghi","content":"r"}],
+        "tools":[{"type":"function","function":{"name":"f","description":"d",
+         "parameters":{"type":"object","properties":{"x":{"type":"integer"}}}}}],
+        "enable_thinking":false}"#,
+];
+
+/// `continue_final_message` as Transformers does it: a tag is appended to the last
+/// message, and the rendered text is cut where the tag comes out.
+struct Continuation<'a> {
+    /// The fields that hold the text to be continued (reasoning has several names).
+    fields: Vec<&'a str>,
+    /// That text.
+    text: &'a str,
+}
+
+const TAG: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
+
+impl<'a> Continuation<'a> {
+    /// `None` if the request does not ask for it. `source` is the template's, which must
+    /// mention the field (an empty one is not asked).
+    fn new(request: &'a ChatRequest, source: &str) -> Result<Option<Self>> {
+        let (Some(field), Some(last)) = (&request.continue_field, request.messages.last()) else {
+            return Ok(None);
+        };
+        let bad =
+            |what: &str| Err(Error::invalid_argument(format!("continue_final_message: {what}")));
+        let Some(value) = json::get(last, field) else {
+            return bad(&format!("the last message has no {field:?} to continue"));
+        };
+        let mut fields = vec![field.as_str()];
+        if request::REASONING_FIELDS.contains(&field.as_str()) {
+            let same = |f: &&&str| json::get(last, f) == Some(value);
+            fields = request::REASONING_FIELDS.iter().filter(same).copied().collect();
+        }
+        if !source.is_empty() && !fields.iter().any(|field| source.contains(field)) {
+            return bad(&format!("the chat template does not use {field:?}"));
+        }
+        let text = match value {
+            Json::String(text) => text,
+            Json::Array(parts) => match parts.iter().rev().find_map(text_of) {
+                Some(text) => text,
+                None => return bad("the last message has no text to continue"),
+            },
+            other => return bad(&format!("{field:?} of the last message is {}", other.kind())),
+        };
+        Ok(Some(Self { fields, text }))
+    }
+
+    /// The last message with the tag.
+    fn tag(&self, message: &[(String, Json)]) -> Value {
+        let mut message = message.to_vec();
+        for (key, value) in &mut message {
+            if !self.fields.contains(&key.as_str()) {
+                continue;
+            }
+            match value {
+                Json::String(text) => text.push_str(TAG),
+                Json::Array(parts) => {
+                    let part = parts.iter_mut().rev().find(|part| text_of(part).is_some());
+                    if let Some(Json::Object(entries)) = part {
+                        let text = entries.iter_mut().find(|(key, _)| key == "text");
+                        if let Some((_, Json::String(text))) = text {
+                            text.push_str(TAG);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        values::object(&message)
+    }
+
+    fn cut(&self, mut rendered: String) -> Result<String> {
+        let strip = |text| methods::strip(text, None, true, true);
+        let at = rendered.rfind(strip(TAG)).filter(|_| rendered.contains(strip(self.text)));
+        let Some(at) = at else {
+            return Err(Error::template(
+                "continue_final_message: the chat template does not write the text of the last \
+                 message as it is",
+            ));
+        };
+        let whole = rendered[at..].starts_with(TAG);
+        rendered.truncate(at);
+        if !whole {
+            // The template trimmed the message: its white space at the end goes, too.
+            rendered.truncate(methods::strip(&rendered, None, false, true).len());
+        }
+        Ok(rendered)
+    }
+}
+
+fn text_of(part: &Json) -> Option<&str> {
+    match part {
+        Json::Object(entries) => match json::get(entries, "text") {
+            Some(Json::String(text)) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}

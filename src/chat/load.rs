@@ -1,0 +1,154 @@
+//! Where a checkpoint keeps its chat template, and the special tokens that go with it.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use super::json::{Json, get};
+use crate::{Error, Result};
+
+/// No chat template is near this size; what is larger is not read.
+const MAX_FILE: u64 = 16 << 20;
+
+/// Templates by name ("default", "tool_use", ..); empty if the checkpoint has none.
+pub(super) type Templates = Vec<(String, String)>;
+
+/// What a folder says about chatting.
+pub(super) struct Found {
+    pub(super) templates: Templates,
+    /// Template variables such as `eos_token` with the spelling of their token.
+    pub(super) special_tokens: Vec<(String, String)>,
+}
+
+/// Reads the templates of `dir`: `chat_template.jinja` first (with further named ones in
+/// `additional_chat_templates/`), then `chat_template` in `tokenizer_config.json`, which
+/// is a text or a list of named texts.
+pub(super) fn from_dir(dir: &Path) -> Result<Found> {
+    let config_path = dir.join("tokenizer_config.json");
+    let config = match read(&config_path)? {
+        None => Vec::new(),
+        Some(text) => match Json::parse(&text) {
+            Ok(Json::Object(entries)) => entries,
+            Ok(other) => {
+                return Err(format_error(
+                    &config_path,
+                    &format!("expected an object, found {}", other.kind()),
+                ));
+            }
+            Err(error) => return Err(format_error(&config_path, error.message())),
+        },
+    };
+    let mut templates = from_files(dir)?;
+    if templates.is_empty() {
+        templates = from_config(&config_path, get(&config, "chat_template"))?;
+    }
+    Ok(Found { templates, special_tokens: special_tokens(&config) })
+}
+
+fn from_files(dir: &Path) -> Result<Templates> {
+    let mut templates = Templates::new();
+    if let Some(text) = read(&dir.join("chat_template.jinja"))? {
+        templates.push(("default".into(), text));
+    }
+    if let Ok(entries) = fs::read_dir(dir.join("additional_chat_templates")) {
+        let mut paths: Vec<_> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
+        paths.sort();
+        for path in paths.iter().filter(|p| p.extension().is_some_and(|e| e == "jinja")) {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            if let Some(text) = read(path)? {
+                templates.push((name, text));
+            }
+        }
+    }
+    Ok(templates)
+}
+
+fn from_config(path: &Path, template: Option<&Json>) -> Result<Templates> {
+    let bad = |what: String| Err(format_error(path, &what));
+    match template {
+        None | Some(Json::Null) => Ok(Templates::new()),
+        Some(Json::String(text)) => Ok(vec![("default".into(), text.clone())]),
+        Some(Json::Array(list)) => {
+            let mut templates = Templates::new();
+            for (i, item) in list.iter().enumerate() {
+                let field = |key| match item {
+                    Json::Object(entries) => match get(entries, key) {
+                        Some(Json::String(text)) => Some(text.clone()),
+                        _ => None,
+                    },
+                    _ => None,
+                };
+                let (Some(name), Some(text)) = (field("name"), field("template")) else {
+                    return bad(format!(
+                        "chat_template[{i}]: expected an object with the texts name and template"
+                    ));
+                };
+                // As in a Python dictionary, the last of a name counts.
+                templates.retain(|(known, _)| *known != name);
+                templates.push((name, text));
+            }
+            Ok(templates)
+        }
+        Some(other) => bad(format!(
+            "chat_template: expected a text or a list of named texts, found {}",
+            other.kind()
+        )),
+    }
+}
+
+/// `bos_token` and the like, which Transformers offers to templates as variables. Each is
+/// a text or an object with `content`.
+fn special_tokens(config: &[(String, Json)]) -> Vec<(String, String)> {
+    let content = |value: &Json| match value {
+        Json::String(text) => Some(text.clone()),
+        Json::Object(entries) => match get(entries, "content") {
+            Some(Json::String(text)) => Some(text.clone()),
+            _ => None,
+        },
+        _ => None,
+    };
+    let mut found: Vec<(String, String)> = Vec::new();
+    let mut add = |key: &str, value: &Json| {
+        if let (Some(text), false) = (content(value), found.iter().any(|(known, _)| known == key)) {
+            found.push((key.to_string(), text));
+        }
+    };
+    for name in ["bos", "eos", "unk", "sep", "pad", "cls", "mask"] {
+        let key = format!("{name}_token");
+        if let Some(value) = get(config, &key) {
+            add(&key, value);
+        }
+    }
+    for map in ["extra_special_tokens", "model_specific_special_tokens"] {
+        if let Some(Json::Object(entries)) = get(config, map) {
+            entries.iter().for_each(|(key, value)| add(key, value));
+        }
+    }
+    found
+}
+
+/// The text of a file; `None` if there is none.
+fn read(path: &Path) -> Result<Option<String>> {
+    let file = match fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::io(path, "open", &error)),
+    };
+    let mut bytes = Vec::new();
+    let read = file.take(MAX_FILE + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Error::io(path, "read", &error))?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(format_error(path, &format!("expected at most {MAX_FILE} bytes, found more")));
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            Err(format_error(path, &format!("not valid UTF-8 at byte {at}")))
+        }
+    }
+}
+
+fn format_error(path: &Path, what: &str) -> Error {
+    Error::format(format!("{}: {what}", path.display()))
+}
