@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use crate::chat::{ChatRequest, ChatTemplate, Segment};
 use crate::checkpoint::{Checkpoint, Config};
 use crate::kernels::{Cancel, Compute, Isa};
 use crate::model::{Network, Workspace};
 use crate::pool::Pool;
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{AddedTokens, Tokenizer};
 use crate::{Error, Result};
 
 /// How to open a checkpoint.
@@ -22,6 +23,16 @@ pub struct ModelOptions {
     pub tokenizer_only: bool,
 }
 
+/// What spellings of added tokens in a caller's strings become.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChatEncoding {
+    /// Ordinary text. Only the template writes control tokens, so no message can.
+    #[default]
+    Safe,
+    /// The added tokens they spell, as Transformers does.
+    AsTransformers,
+}
+
 /// An opened checkpoint, shared by its sessions. Clones are the same model.
 #[derive(Clone)]
 pub struct Model {
@@ -30,6 +41,8 @@ pub struct Model {
 
 struct Inner {
     tokenizer: Tokenizer,
+    /// An unusable template is an error of chat, not of opening: the rest still works.
+    chat_template: Result<Option<ChatTemplate>>,
     end_of_turn: Vec<u32>,
     engine: Option<Engine>,
 }
@@ -76,6 +89,9 @@ impl Model {
             (tokenizer, engine)
         });
         let (engine, mut tokenizer) = (engine?, tokenizer?);
+        let spellings: Vec<&str> =
+            tokenizer.added_tokens().iter().map(|token| token.content.as_str()).collect();
+        let chat_template = ChatTemplate::from_dir(&directory, &spellings);
         let configured = match &engine {
             Some(engine) => engine.network.config().eos_token_ids.clone(),
             // Tokenizer folders often come without a configuration.
@@ -86,12 +102,53 @@ impl Model {
             tokenizer.set_id_limit(engine.network.config().vocab_size as u32);
         }
         let end_of_turn = end_of_turn_ids(&tokenizer, configured);
-        Ok(Self { inner: Arc::new(Inner { tokenizer, end_of_turn, engine }) })
+        Ok(Self { inner: Arc::new(Inner { tokenizer, chat_template, end_of_turn, engine }) })
     }
 
     /// The tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.inner.tokenizer
+    }
+
+    /// The chat template.
+    ///
+    /// # Errors
+    /// `Template` if the checkpoint has none, or one that cannot be used.
+    pub fn chat_template(&self) -> Result<&ChatTemplate> {
+        match &self.inner.chat_template {
+            Ok(Some(template)) => Ok(template),
+            Ok(None) => Err(Error::template(
+                "the checkpoint has no chat template: neither chat_template.jinja nor a \
+                 chat_template in tokenizer_config.json",
+            )),
+            Err(error) => Err(error.clone()),
+        }
+    }
+
+    /// Renders a conversation by the checkpoint's template and tokenizes it.
+    ///
+    /// # Errors
+    /// `Template`: there is none, or it refused the messages.
+    pub fn encode_chat(&self, request: &ChatRequest, encoding: ChatEncoding) -> Result<Vec<u32>> {
+        let (template, tokenizer) = (self.chat_template()?, self.tokenizer());
+        let mut ids = Vec::new();
+        match encoding {
+            ChatEncoding::AsTransformers => {
+                let text = template.render(request)?;
+                tokenizer.encode(&text, AddedTokens::Honour, &mut ids);
+            }
+            ChatEncoding::Safe => {
+                for segment in template.render_segments(request)? {
+                    match segment {
+                        Segment::Text(text) => {
+                            tokenizer.encode(&text, AddedTokens::AsText, &mut ids);
+                        }
+                        Segment::Control(spelling) => ids.extend(tokenizer.token_id(&spelling)),
+                    }
+                }
+            }
+        }
+        Ok(ids)
     }
 
     /// The ids that end a turn: all that the checkpoint's files name, ascending.

@@ -36,6 +36,6 @@ pub mod tokenizer;
 
 mod capi;
 
-pub use engine::{Model, ModelOptions};
+pub use engine::{ChatEncoding, Model, ModelOptions};
 pub use error::{Error, ErrorKind, Result};
 pub use session::{Next, Session, SessionOptions};

@@ -9,10 +9,13 @@
 //! at the last chunk that was completed, and goes on from there.
 
 mod cancel;
+mod chat;
+mod marks;
 
 use std::ops::ControlFlow;
 
 pub use cancel::CancelHandle;
+pub use chat::Fed;
 
 use crate::engine::Model;
 use crate::kernels::Cancel;
@@ -21,6 +24,7 @@ use crate::model::workspace::MAX_CHUNK;
 use crate::sampling::{Sampler, SamplingOptions};
 use crate::tokenizer::AddedTokens;
 use crate::{Error, Result};
+use marks::Marks;
 
 /// How to make a session.
 #[derive(Clone, Debug, Default)]
@@ -70,6 +74,7 @@ pub struct Session {
     context_limit: usize,
     cancel: CancelHandle,
     progress: Option<ProgressHook>,
+    marks: Marks,
 }
 
 impl Session {
@@ -107,6 +112,7 @@ impl Session {
             context_limit,
             cancel: CancelHandle::default(),
             progress: None,
+            marks: Marks::default(),
         })
     }
 
@@ -159,6 +165,7 @@ impl Session {
         self.tokens.clear();
         self.output_start = 0;
         self.logits_position = None;
+        self.marks.clear();
         self.cancel.take();
         Ok(())
     }
