@@ -1,4 +1,6 @@
 //! A tile of rows against one page, and the online softmax of its rows.
+// Loops over registers are plain counts, which the compiler unrolls for certain.
+#![allow(clippy::needless_range_loop)]
 #![allow(unsafe_code)]
 
 use super::super::kv::{Element, Head, KvShape, PAGE_PANELS, PAGE_TOKENS};
@@ -105,11 +107,12 @@ impl Tile {
         let seen = PAGE_TOKENS.min(self.end() - start);
 
         let panels = seen.div_ceil(LANES);
-        by_rows(first, rows, |row, count| {
+        for row in (first..rows).step_by(GROUP_ROWS) {
+            let count = GROUP_ROWS.min(rows - row);
             let queries = &work.queries[row * head_dim..][..count * head_dim];
             let scores = &mut work.scores[row * PAGE_TOKENS..][..count * PAGE_TOKENS];
             scores_of(s, queries, count, head.keys, panels, scores);
-        });
+        }
         for row in first..rows {
             let seen = seen.min(self.position + row / self.group + 1 - start);
             let scores = &mut work.scores[row * PAGE_TOKENS..][..PAGE_TOKENS];
@@ -143,12 +146,13 @@ impl Tile {
             softmax.sum[row] = softmax.sum[row] * work.factors[row] + s.sum(sum);
         }
         let stride = self.shape.value_stride();
-        by_rows(first, rows, |row, count| {
+        for row in (first..rows).step_by(GROUP_ROWS) {
+            let count = GROUP_ROWS.min(rows - row);
             let weights = &work.scores[row * PAGE_TOKENS..][..count * PAGE_TOKENS];
             let factors = &work.factors[row..row + count];
             let out = &mut softmax.out[row * stride..][..count * stride];
             values_of(s, weights, factors, count, head.values, seen, stride, out);
-        });
+        }
     }
 }
 
@@ -211,17 +215,6 @@ impl<'a> Softmax<'a> {
             let mean = s.add(s.mul(s.load_part(from), factor), s.splat(0.0));
             s.store_part(to, mean);
         }
-    }
-}
-
-/// Calls `f(row, count)` for groups of up to [`GROUP_ROWS`] of the rows `first..end`.
-#[inline(always)]
-fn by_rows(first: usize, end: usize, mut f: impl FnMut(usize, usize)) {
-    let mut row = first;
-    while row < end {
-        let count = GROUP_ROWS.min(end - row);
-        f(row, count);
-        row += count;
     }
 }
 
@@ -312,19 +305,19 @@ unsafe fn panels_of<S: Simd, E: Element, const M: usize, const N: usize>(
         let mut sums = [[s.splat(0.0); N]; M];
         for d in 0..head_dim {
             let mut key = [s.splat(0.0); N];
-            for (n, key) in key.iter_mut().enumerate() {
-                *key = E::load(s, keys.add((n * head_dim + d) * LANES));
+            for n in 0..N {
+                key[n] = E::load(s, keys.add((n * head_dim + d) * LANES));
             }
-            for (m, sums) in sums.iter_mut().enumerate() {
+            for m in 0..M {
                 let query = s.splat(*queries.add(m * head_dim + d));
-                for (sum, key) in sums.iter_mut().zip(key) {
-                    *sum = s.mul_add(query, key, *sum);
+                for n in 0..N {
+                    sums[m][n] = s.mul_add(query, key[n], sums[m][n]);
                 }
             }
         }
-        for (m, sums) in sums.into_iter().enumerate() {
-            for (n, sum) in sums.into_iter().enumerate() {
-                s.store_ptr(scores.add(m * PAGE_TOKENS + n * LANES), sum);
+        for m in 0..M {
+            for n in 0..N {
+                s.store_ptr(scores.add(m * PAGE_TOKENS + n * LANES), sums[m][n]);
             }
         }
     }
@@ -382,27 +375,27 @@ unsafe fn columns_of<S: Simd, E: Element, const M: usize, const N: usize>(
     // SAFETY: all accesses are within the rows of the contract.
     unsafe {
         let mut sums = [[s.splat(0.0); N]; M];
-        for (m, sums) in sums.iter_mut().enumerate() {
+        for m in 0..M {
             let factor = s.splat(*factors.add(m));
-            for (n, sum) in sums.iter_mut().enumerate() {
-                *sum = s.mul(factor, s.load_ptr(out.add(m * stride + n * LANES)));
+            for n in 0..N {
+                sums[m][n] = s.mul(factor, s.load_ptr(out.add(m * stride + n * LANES)));
             }
         }
         for j in 0..seen {
             let mut value = [s.splat(0.0); N];
-            for (n, value) in value.iter_mut().enumerate() {
-                *value = E::load(s, values.add(j * stride + n * LANES));
+            for n in 0..N {
+                value[n] = E::load(s, values.add(j * stride + n * LANES));
             }
-            for (m, sums) in sums.iter_mut().enumerate() {
+            for m in 0..M {
                 let weight = s.splat(*weights.add(m * PAGE_TOKENS + j));
-                for (sum, value) in sums.iter_mut().zip(value) {
-                    *sum = s.mul_add(weight, value, *sum);
+                for n in 0..N {
+                    sums[m][n] = s.mul_add(weight, value[n], sums[m][n]);
                 }
             }
         }
-        for (m, sums) in sums.into_iter().enumerate() {
-            for (n, sum) in sums.into_iter().enumerate() {
-                s.store_ptr(out.add(m * stride + n * LANES), sum);
+        for m in 0..M {
+            for n in 0..N {
+                s.store_ptr(out.add(m * stride + n * LANES), sums[m][n]);
             }
         }
     }
