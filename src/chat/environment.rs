@@ -13,10 +13,9 @@ use std::fmt;
 use std::time::SystemTime;
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, Value};
 
-use super::{methods, python, time, tojson};
+use super::{filters, methods, python, time};
 
 /// Templates may call themselves this deep (macros, recursive loops). Each level takes
 /// stack, and hosts call from threads with little of it.
@@ -57,13 +56,8 @@ impl Engine {
             None => Ok(out.write_str(&python::str(state, value)?)?),
         });
         env.set_unknown_method_callback(methods::call);
-        env.add_filter("tojson", tojson::filter);
-        env.add_filter("string", |state: &State, value: &Value| python::str(state, value));
-        env.add_filter("trim", trim);
-        env.add_filter("join", join);
-        env.add_test("sequence", is_sequence);
+        filters::add(&mut env);
         env.add_function("raise_exception", raise_exception);
-        env.add_function("cycler", minijinja_contrib::globals::cycler);
         env.add_function("joiner", minijinja_contrib::globals::joiner);
         Self { environment: env, wants_time: false }
     }
@@ -139,53 +133,4 @@ pub(super) fn readable(error: &Error) -> crate::Error {
     }
     let at = line.map_or(String::new(), |n| format!(", line {n}"));
     crate::Error::template(format!("chat template{at}: {text}"))
-}
-
-/// Jinja's `trim`: the text of a value without white space, or the given characters, at
-/// its ends.
-fn trim(state: &State, value: &Value, chars: Option<&str>) -> Result<Value, Error> {
-    Ok(match value.as_str() {
-        Some(text) => Value::from(methods::strip(text, chars, true, true)),
-        None => Value::from(methods::strip(&python::str(state, value)?, chars, true, true)),
-    })
-}
-
-/// Jinja's `join`, with values written as Python writes them.
-fn join(
-    state: &State,
-    value: &Value,
-    separator: Option<&Value>,
-    attribute: Option<Value>,
-    kwargs: Kwargs,
-) -> Result<String, Error> {
-    let separator = match separator {
-        Some(separator) => python::str(state, separator)?,
-        None => kwargs.get::<Option<String>>("d")?.unwrap_or_default(),
-    };
-    let attribute = attribute.or(kwargs.get("attribute")?).filter(|v| !v.is_none());
-    kwargs.assert_all_used()?;
-    let mut writer = python::Writer::new(state);
-    for (i, item) in value.try_iter()?.checked().enumerate() {
-        let mut item = item?;
-        if let Some(attribute) = &attribute {
-            for part in attribute.to_string().split('.') {
-                item = match part.parse::<usize>() {
-                    Ok(index) => item.get_item_by_index(index)?,
-                    Err(_) => item.get_attr(part)?,
-                };
-            }
-        }
-        if i > 0 {
-            writer.push(&separator);
-        }
-        writer.push(&python::str(state, &item)?);
-        writer.pay()?;
-    }
-    Ok(writer.text)
-}
-
-/// Jinja's test: anything with a length and items, strings and mappings too.
-fn is_sequence(value: &Value) -> bool {
-    value.is_undefined()
-        || matches!(value.kind(), ValueKind::Seq | ValueKind::String | ValueKind::Map)
 }

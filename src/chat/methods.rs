@@ -1,9 +1,10 @@
 //! Methods of Python's strings, as far as templates use them; the rest is minijinja's.
 
-use minijinja::value::{Kwargs, Tuple, from_args};
+use minijinja::value::{Tuple, from_args};
 use minijinja::{Error, ErrorKind, State, Value};
 use minijinja_contrib::pycompat;
 
+use super::arguments::Arguments;
 use super::python::is_space;
 
 /// Called by the engine for a method that a value itself does not have.
@@ -36,10 +37,11 @@ fn string_method(
             Value::from(!s.is_empty() && s.chars().all(is_space))
         }
         "split" | "rsplit" => {
-            let (sep, max, kwargs): (Option<Value>, Option<i64>, Kwargs) = from_args(args)?;
-            let sep = sep.or(kwargs.get("sep")?).filter(|v| !v.is_none());
-            let max = max.or(kwargs.get("maxsplit")?).unwrap_or(-1);
-            kwargs.assert_all_used()?;
+            let args = Arguments::new(args.iter().cloned())?;
+            let sep = args.some(0, "sep")?;
+            let max = args.get(1, "maxsplit")?;
+            args.finish(2)?;
+            let max = max.map_or(Ok(-1), |v| v.as_i64().ok_or_else(not_a_number))?;
             let max = usize::try_from(max).unwrap_or(usize::MAX);
             let parts = match &sep {
                 None => split_space(s, max, method == "rsplit"),
@@ -49,9 +51,9 @@ fn string_method(
             parts.into_iter().map(Value::from).collect()
         }
         "splitlines" => {
-            let (keep, kwargs): (Option<bool>, Kwargs) = from_args(args)?;
-            let keep = keep.or(kwargs.get("keepends")?).unwrap_or(false);
-            kwargs.assert_all_used()?;
+            let args = Arguments::new(args.iter().cloned())?;
+            let keep = args.flag(0, "keepends")?;
+            args.finish(1)?;
             split_lines(s, keep).into_iter().map(Value::from).collect()
         }
         "partition" | "rpartition" => {
@@ -74,11 +76,27 @@ fn string_method(
             let (suffix,): (&str,) = from_args(args)?;
             Value::from(s.strip_suffix(suffix).unwrap_or(s))
         }
-        "index" | "rindex" => {
-            let (what,): (&str,) = from_args(args)?;
-            let at = if method == "index" { s.find(what) } else { s.rfind(what) };
-            let missing = || Error::new(ErrorKind::InvalidOperation, "substring not found");
-            Value::from(s[..at.ok_or_else(missing)?].chars().count())
+        "find" | "rfind" | "index" | "rindex" | "count" => {
+            let (what, start, end): (&str, Option<i64>, Option<i64>) = from_args(args)?;
+            let range = slice(s, start, end);
+            let part = s.get(range.clone());
+            if method == "count" {
+                return Ok(Some(Value::from(part.map_or(0, |part| part.matches(what).count()))));
+            }
+            let at = part.and_then(|part| {
+                if method.starts_with('r') { part.rfind(what) } else { part.find(what) }
+            });
+            match at {
+                Some(at) => Value::from(s[..range.start + at].chars().count()),
+                None if method.ends_with("find") => Value::from(-1),
+                None => {
+                    return Err(Error::new(ErrorKind::InvalidOperation, "substring not found"));
+                }
+            }
+        }
+        "title" => {
+            let () = from_args(args)?;
+            Value::from(title(s))
         }
         "ljust" | "rjust" | "center" | "zfill" => {
             let (width, fill): (usize, Option<&str>) = from_args(args)?;
@@ -93,6 +111,40 @@ fn string<'a>(method: &str, value: &'a Value) -> Result<&'a str, Error> {
         let what = format!("{method} needs a string, found {}", value.kind());
         Error::new(ErrorKind::InvalidOperation, what)
     })
+}
+
+fn not_a_number() -> Error {
+    Error::new(ErrorKind::InvalidOperation, "maxsplit must be an integer")
+}
+
+/// The bytes of `s[start:end]`, whose bounds count characters, from the end if negative.
+/// The range is none of `s` where Python's slice would start beyond the end.
+fn slice(s: &str, start: Option<i64>, end: Option<i64>) -> std::ops::Range<usize> {
+    if start.is_none() && end.is_none() {
+        return 0..s.len();
+    }
+    let count = s.chars().count() as i64;
+    let offset = |bound: i64| {
+        let bound = if bound < 0 { (bound + count).max(0) } else { bound };
+        let byte = |n: usize| s.char_indices().nth(n).map_or(s.len(), |(at, _)| at);
+        if bound > count { s.len() + 1 } else { byte(bound as usize) }
+    };
+    offset(start.unwrap_or(0))..offset(end.unwrap_or(count)).min(s.len())
+}
+
+/// Python's title case: a letter after a letter is small, any other is large.
+fn title(s: &str) -> String {
+    let mut out = String::with_capacity(s.len());
+    let mut inside = false;
+    for c in s.chars() {
+        if inside {
+            out.extend(c.to_lowercase());
+        } else {
+            out.extend(c.to_uppercase());
+        }
+        inside = c.is_lowercase() || c.is_uppercase();
+    }
+    out
 }
 
 fn empty_separator() -> Error {

@@ -5,12 +5,17 @@
 //! control tokens the *template* wrote: only those are to be encoded as tokens, so that no
 //! message can smuggle one in (see the module `seal` for how).
 //!
-//! Known differences from Transformers: `strftime_now` is UTC; the `~` operator writes
-//! floats beyond 1e16 or below 1e-4 without an exponent (everything else writes them as
-//! Python does); integers beyond 128 bits can be written but not calculated with; texts of
-//! errors are this engine's own, except those that a template raises itself.
+//! Known differences from Transformers, none of which the published template touches:
+//! `strftime_now` is UTC; the `~` operator writes floats beyond 1e16 or below 1e-4 without
+//! an exponent (everything else writes them as Python does); integers beyond 128 bits can
+//! be written but not calculated with; `'%s' % x`, `cycler`, `lipsum` and the filters that
+//! lay out prose (`wordwrap` and the like) do not exist; looping over none gives nothing
+//! and comparing a number with a text gives an order, where Python raises. Texts of errors
+//! are this engine's own, except those that a template raises itself.
 
+mod arguments;
 mod environment;
+mod filters;
 mod json;
 mod load;
 mod methods;
@@ -199,7 +204,7 @@ impl ChatTemplate {
         let text = text.map_err(|error| readable(&error))?;
         match continued {
             None => Ok(text),
-            Some(continued) => continued.cut(text),
+            Some(continued) => continued.check(&text).and_then(|()| continued.cut(text)),
         }
     }
 
@@ -422,15 +427,23 @@ impl<'a> Continuation<'a> {
         values::object(&message)
     }
 
+    /// Whether the text of the message appears in what was rendered.
+    fn check(&self, rendered: &str) -> Result<()> {
+        if rendered.contains(methods::strip(self.text, None, true, true)) {
+            return Ok(());
+        }
+        Err(Error::template(
+            "continue_final_message: the chat template does not write the text of the last \
+             message as it is",
+        ))
+    }
+
     fn cut(&self, mut rendered: String) -> Result<String> {
-        let strip = |text| methods::strip(text, None, true, true);
-        let at = rendered.rfind(strip(TAG)).filter(|_| rendered.contains(strip(self.text)));
-        let Some(at) = at else {
-            return Err(Error::template(
-                "continue_final_message: the chat template does not write the text of the last \
-                 message as it is",
-            ));
-        };
+        let at = rendered.rfind(methods::strip(TAG, None, true, true)).ok_or_else(|| {
+            Error::template(
+                "continue_final_message: the chat template does not write the last message",
+            )
+        })?;
         let whole = rendered[at..].starts_with(TAG);
         rendered.truncate(at);
         if !whole {

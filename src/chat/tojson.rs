@@ -3,9 +3,10 @@
 
 use std::fmt::Write;
 
-use minijinja::value::{Kwargs, Rest, ValueKind, from_args};
+use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, State, Value};
 
+use super::arguments::{Any, Arguments};
 use super::python::{self, Writer};
 
 struct Style {
@@ -17,14 +18,13 @@ struct Style {
 }
 
 /// `value | tojson(ensure_ascii=false, indent=none, separators=none, sort_keys=false)`.
-pub(super) fn filter(state: &State, value: &Value, args: Rest<Value>) -> Result<String, Error> {
-    type Arguments = (Option<bool>, Option<Value>, Option<Value>, Option<bool>, Kwargs);
-    let (ensure_ascii, indent, separators, sort_keys, kwargs): Arguments = from_args(&args)?;
-    let ensure_ascii = ensure_ascii.or(kwargs.get("ensure_ascii")?).unwrap_or(false);
-    let indent = indent.or(kwargs.get("indent")?).filter(|v| !v.is_none());
-    let separators = separators.or(kwargs.get("separators")?).filter(|v| !v.is_none());
-    let sort = sort_keys.or(kwargs.get("sort_keys")?).unwrap_or(false);
-    kwargs.assert_all_used()?;
+pub(super) fn filter(state: &State, value: &Value, args: Any) -> Result<String, Error> {
+    let args = Arguments::of_filter(args)?;
+    let ensure_ascii = args.flag(0, "ensure_ascii")?;
+    let indent = args.some(1, "indent")?;
+    let separators = args.some(2, "separators")?;
+    let sort = args.flag(3, "sort_keys")?;
+    args.finish(4)?;
     let indent = match indent {
         None => None,
         Some(text) if text.as_str().is_some() => text.as_str().map(str::to_string),
