@@ -15,9 +15,9 @@ import synthetic
 from engine import Failure
 
 # Largest differences allowed, in units of the logits' own standard deviation (about 1 for an own
-# head, 4.6 for the tied one of 0.8B). Transformers itself moves by 2e-5 when the same prompt is
-# computed in other pieces.
-TOLERANCE = 1e-4
+# head, 4.6 for the tied one of 0.8B). Transformers itself moves by up to 1.3e-4 when the same
+# prompt is computed in other pieces.
+TOLERANCE = 3e-4
 # The same for the hidden state that one layer hands on, whose standard deviation is about 1.
 LAYER_TOLERANCE = 2e-5
 # Greedy ids must be equal up to the first step at which Transformers' two best logits are closer
