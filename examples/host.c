@@ -89,16 +89,26 @@ int host_is_integer(const char *text) {
 }
 
 long long host_integer(const char *text, const char *what, long long low, long long high) {
-    long long value = -1;
-    if (host_is_integer(text)) {
-        errno = 0;
-        value = strtoll(text, NULL, 10);
-    }
-    if (value < 0 || errno == ERANGE || value < low || value > high) {
+    errno = 0;
+    long long value = host_is_integer(text) ? strtoll(text, NULL, 10) : -1;
+    if (value < 0 || errno != 0 || value < low || value > high) {
         host_die(HOST_USAGE, "%s must be a whole number from %lld to %lld, not \"%s\"", what,
                  low, high, text);
     }
     return value;
+}
+
+int32_t *host_ids(char *text, size_t *count) {
+    static const char between[] = ", \t\r\n";
+    int32_t *ids = malloc((strlen(text) / 2 + 2) * sizeof *ids);
+    if (ids == NULL) {
+        host_die(HOST_FAILED, "out of memory");
+    }
+    *count = 0;
+    for (char *word = strtok(text, between); word != NULL; word = strtok(NULL, between)) {
+        ids[(*count)++] = (int32_t)host_integer(word, "a token id", 0, INT32_MAX);
+    }
+    return ids;
 }
 
 double host_number(const char *text, const char *what, double low, double high) {

@@ -41,6 +41,9 @@ host_bytes host_read_input(void);
 long long host_integer(const char *text, const char *what, long long low, long long high);
 /* A decimal number from `low` to `high`, or exit with HOST_USAGE naming `what`. */
 double host_number(const char *text, const char *what, double low, double high);
+/* Token ids with commas or white space between, for free(). Writes zeros over the separators.
+ * Exits if something else is there. */
+int32_t *host_ids(char *text, size_t *count);
 /* 1 if `text` is a whole number without anything else. */
 int host_is_integer(const char *text);
 /* The constant for "scalar", "avx2", "avx512" or "auto", or exit with HOST_USAGE. */

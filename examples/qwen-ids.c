@@ -8,37 +8,14 @@
 static const char help[] =
     "usage: qwen-ids MODEL IDS N [--logits K] [--threads N] [--isa NAME]\n"
     "\n"
-    "Feeds IDS (comma-separated) and prints the N most likely next ids, one per line, each\n"
-    "chosen after the one before. It goes on after tokens that end a turn.\n"
+    "Feeds IDS (with commas or white space between) and prints the N most likely next ids,\n"
+    "one per line, each chosen after the one before. Tokens that end a turn do not end it.\n"
     "\n"
     "  --logits K    after each id, also the K largest logits it was chosen from, as\n"
     "                id:value, the largest first\n"
     "  --threads N   threads that compute (default: as many as this process may use)\n"
     "  --isa NAME    scalar, avx2, avx512 or auto (default)\n"
     "  --help        this text\n";
-
-/* Comma-separated ids. */
-static int32_t *parse_ids(const char *text, size_t *count) {
-    int32_t *ids = malloc((strlen(text) / 2 + 1) * sizeof *ids);
-    if (ids == NULL) {
-        host_die(HOST_FAILED, "out of memory");
-    }
-    *count = 0;
-    for (const char *p = text;;) {
-        char number[16] = {0};
-        size_t digits = strspn(p, "0123456789");
-        if (digits == 0 || digits >= sizeof number || (p[digits] != ',' && p[digits] != '\0')) {
-            host_die(HOST_USAGE, "IDS must be numbers with commas between, as in 1,2,3: \"%s\"",
-                     text);
-        }
-        memcpy(number, p, digits);
-        ids[(*count)++] = (int32_t)host_integer(number, "a token id", 0, INT32_MAX);
-        p += digits;
-        if (*p++ == '\0') {
-            return ids;
-        }
-    }
-}
 
 /* Adds the `k` largest of `logits`, the lowest id first among equals. */
 static void add_best(host_bytes *line, const float *logits, size_t count, size_t k) {
@@ -64,7 +41,7 @@ static void add_best(host_bytes *line, const float *logits, size_t count, size_t
 }
 
 int main(int argc, char **argv) {
-    const char *places[3] = {0};
+    char *places[3] = {0};
     int placed = 0;
     size_t best = 0;
     qwen_model_options options = QWEN_MODEL_OPTIONS_INIT;
@@ -94,7 +71,7 @@ int main(int argc, char **argv) {
         return HOST_USAGE;
     }
     size_t count = 0;
-    int32_t *ids = parse_ids(places[1], &count);
+    int32_t *ids = host_ids(places[1], &count);
     long long wanted = host_integer(places[2], "N", 0, INT32_MAX);
 
     qwen_model *model = host_open(places[0], &options);

@@ -11,7 +11,7 @@ static const char help[] =
     "       qwen-tokenize MODEL --chat [--special] < JSON\n"
     "\n"
     "Reads standard input byte for byte (a final line break counts) and prints the token ids\n"
-    "on one line with commas between. A folder without weights is enough.\n"
+    "on one line with spaces between. A folder without weights is enough.\n"
     "\n"
     "  --special   added tokens spelled in the text, such as <|im_end|>, become those\n"
     "              tokens; with --chat: as Transformers renders and encodes it\n"
@@ -29,16 +29,12 @@ static void *allocate(size_t count, size_t size) {
     return memory;
 }
 
-static void decode(const qwen_model *model, const host_bytes *input) {
-    static const char between[] = ", \t\r\n";
-    int32_t *ids = allocate(input->length / 2 + 1, sizeof *ids);
+static void decode(const qwen_model *model, host_bytes *input) {
     size_t count = 0, size = 0;
     if (strlen(input->data) != input->length) {
         host_die(HOST_FAILED, "the input has a NUL byte in it; ids were expected");
     }
-    for (char *word = strtok(input->data, between); word; word = strtok(NULL, between)) {
-        ids[count++] = (int32_t)host_integer(word, "a token id", 0, INT32_MAX);
-    }
+    int32_t *ids = host_ids(input->data, &count);
     host_check(qwen_detokenize(model, ids, count, 0, NULL, 0, &size), "decode");
     char *text = allocate(size, 1);
     host_check(qwen_detokenize(model, ids, count, 0, text, size, &size), "decode");
@@ -66,7 +62,7 @@ static void encode(const qwen_model *model, const host_bytes *input, int chat, i
         }
     }
     for (size_t i = 0; i < count; i++) {
-        printf(i == 0 ? "%d" : ",%d", (int)ids[i]);
+        printf(i == 0 ? "%d" : " %d", (int)ids[i]);
     }
     putchar('\n');
     free(ids);

@@ -1,0 +1,87 @@
+# Thin: cargo builds the library, this links the programs of examples/ and runs the tests.
+#
+#   make              the library and the programs, in build/
+#   make STATIC=1     the same programs with the library inside
+#   make chat         a conversation (MODEL=path, else model/, else the demo; ARGS="64 70 40")
+#   make test         all tests that need no Python
+#   make test-model   the comparison with Hugging Face Transformers (5 GB, once)
+#   make bench        what it costs
+#   make header       write include/qwen35.h anew from src/capi/
+#   make clean
+
+CARGO ?= cargo
+CC ?= cc
+CXX ?= c++
+CFLAGS ?= -O2 -g
+CXXFLAGS ?= -O2 -g
+BUILD ?= build
+MODEL ?=
+ARGS ?=
+
+WARNINGS := -Wall -Wextra -Wpedantic
+TARGET := $(or $(CARGO_TARGET_DIR),target)/release
+C_PROGRAMS := $(addprefix $(BUILD)/,qwen qwen-ids qwen-tokenize)
+PROGRAMS := $(C_PROGRAMS) $(BUILD)/hello $(BUILD)/chat
+HEADERS := include/qwen35.h include/qwen35.hpp examples/host.h
+
+ifeq ($(STATIC),1)
+LINKING := static
+LIBRARY := $(BUILD)/libqwen35.a
+# What the archive needs from the system.
+LDLIBS := $(BUILD)/libqwen35.a -lpthread -ldl -lm
+else
+LINKING := shared
+LIBRARY := $(BUILD)/libqwen35.so.0
+LDLIBS := -L$(BUILD) -lqwen35 -Wl,-rpath,'$$ORIGIN'
+endif
+
+.PHONY: all library chat test test-model bench header clean
+all: $(PROGRAMS)
+
+# cargo knows what is new; the copies change only when it made something else.
+library:
+	@mkdir -p $(BUILD)
+	$(CARGO) build --release --lib --quiet
+	@cmp -s $(TARGET)/libqwen35.so $(BUILD)/libqwen35.so.0 || cp $(TARGET)/libqwen35.so $(BUILD)/libqwen35.so.0
+	@cmp -s $(TARGET)/libqwen35.a $(BUILD)/libqwen35.a || cp $(TARGET)/libqwen35.a $(BUILD)/libqwen35.a
+	@ln -sf libqwen35.so.0 $(BUILD)/libqwen35.so
+
+$(LIBRARY): library
+	@true
+
+# Stands for the way of linking, so that changing it links anew.
+$(BUILD)/.$(LINKING):
+	@mkdir -p $(BUILD)
+	@rm -f $(BUILD)/.shared $(BUILD)/.static
+	@touch $@
+
+$(C_PROGRAMS): $(BUILD)/%: examples/%.c examples/host.c $(HEADERS) $(LIBRARY) $(BUILD)/.$(LINKING)
+	$(CC) -std=c11 $(WARNINGS) $(CFLAGS) -Iinclude $< examples/host.c -o $@ $(LDLIBS)
+
+$(BUILD)/hello: examples/hello.c $(HEADERS) $(LIBRARY) $(BUILD)/.$(LINKING)
+	$(CC) -std=c11 $(WARNINGS) $(CFLAGS) -Iinclude $< -o $@ $(LDLIBS)
+
+$(BUILD)/chat: examples/chat.cpp $(HEADERS) $(LIBRARY) $(BUILD)/.$(LINKING)
+	$(CXX) -std=c++17 $(WARNINGS) $(CXXFLAGS) -Iinclude $< -o $@ $(LDLIBS)
+
+chat: $(BUILD)/qwen
+	@$(BUILD)/qwen $(if $(MODEL),--model "$(MODEL)") --chat $(ARGS)
+
+# Tests that could not run on this machine say so in a file, which is shown at the end.
+test: all
+	@rm -f $(BUILD)/not-run.txt
+	QWEN_BUILD=$(abspath $(BUILD)) QWEN_NOT_RUN=$(abspath $(BUILD))/not-run.txt $(CARGO) test --quiet
+	@if [ -s $(BUILD)/not-run.txt ]; then echo "NOT RUN on this machine:"; sort -u $(BUILD)/not-run.txt; fi
+
+test-model: all
+	tests/reference/run.sh
+
+bench:
+	$(CARGO) bench
+
+header:
+	QWEN_WRITE_HEADER=1 $(CARGO) test --quiet --test header
+
+clean:
+	$(CARGO) clean
+	rm -rf $(BUILD)

@@ -1,0 +1,513 @@
+/* A conversation with a model, or one answer, in the terminal or in a pipe. */
+#define _POSIX_C_SOURCE 200809L
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host.h"
+
+static const char help[] =
+    "usage: qwen [MODEL] [OPTIONS] PROMPT [N]\n"
+    "       qwen [MODEL] [OPTIONS] --sample PROMPT [N [T [K]]]\n"
+    "       qwen [MODEL] [OPTIONS] --chat [N [T [K]]]\n"
+    "\n"
+    "Answers PROMPT with the most likely tokens (N at most, default 32), with drawn ones\n"
+    "(--sample), or holds a conversation, one message per line (--chat, N default 64).\n"
+    "N: most tokens of an answer. T: temperature in percent, 0 to 200 (default 70).\n"
+    "K: draw among the K most likely tokens, 1 to 100 (default 40).\n"
+    "Answers go to standard output, everything else to standard error.\n"
+    "\n"
+    "MODEL is a folder with config.json, or a .safetensors file in one. Without it: model/\n"
+    "if it is there, else the demo in examples/demo-model.\n"
+    "\n"
+    "  --model PATH        the model, in place of the leading MODEL\n"
+    "  --max-tokens N      most tokens of an answer\n"
+    "  --temperature X     0 (most likely token) to 2; 0.7 is T = 70\n"
+    "  --top-k K           draw among the K most likely tokens\n"
+    "  --top-p X           draw among the tokens that together reach this probability\n"
+    "  --presence-penalty X  make tokens less likely once the answer has them (default 0)\n"
+    "  --seed N            start of the random numbers (default: another one each time)\n"
+    "  --system TEXT       a system message in front of the conversation\n"
+    "  --think             let the model think first; thoughts go to standard error\n"
+    "  --raw               continue PROMPT as it is, without the chat template\n"
+    "  --threads N         threads that compute (default: as many as this process may use)\n"
+    "  --isa NAME          scalar, avx2, avx512 or auto (default)\n"
+    "  --stats             timings after each answer; on a terminal they are always shown\n"
+    "  --help              this text\n"
+    "  --                  what follows is no option\n"
+    "\n"
+    "In a conversation: /reset starts anew, /exit or Ctrl-D leaves. Ctrl-C cancels the\n"
+    "answer; a second one, or one at the prompt, leaves.\n";
+
+enum mode { ANSWER, SAMPLE, CHAT };
+
+typedef struct {
+    enum mode mode;
+    const char *model, *prompt, *system;
+    long long max_tokens;
+    double temperature, top_p, presence_penalty;
+    uint32_t top_k, threads;
+    qwen_isa isa;
+    int has_seed, think, raw, stats;
+    uint64_t seed;
+} settings;
+
+/* What is open, and how the call in progress is going. */
+typedef struct {
+    const settings *set;
+    qwen_model *model;
+    qwen_session *session;
+    int terminal;           /* standard error is one */
+    int shows_progress;     /* a progress line is on it */
+    double began, shown;    /* seconds */
+    size_t prompt_tokens, computed_tokens;
+} host;
+
+typedef struct {
+    host_bytes thoughts, text;
+} answer;
+
+/* Ctrl-C since the last prompt. */
+static volatile sig_atomic_t interrupts = 0;
+
+static void on_interrupt(int signal) {
+    (void)signal;
+    if (++interrupts > 1) {
+        _exit(HOST_INTERRUPTED);
+    }
+}
+
+/* The library asks this between layers; not 0 cancels the call. */
+static int32_t on_progress(size_t done, size_t total, void *user) {
+    host *h = user;
+    double now = host_seconds();
+    if (h->terminal && total > 1 && now - h->began > 0.5 && now - h->shown > 0.1) {
+        fprintf(stderr, "\rreading: %zu of %zu tokens", done, total);
+        fflush(stderr);
+        h->shows_progress = 1;
+        h->shown = now;
+    }
+    return interrupts > 0;
+}
+
+static void end_progress(host *h) {
+    if (h->shows_progress) {
+        fputs("\r\033[K", stderr);
+        h->shows_progress = 0;
+    }
+}
+
+/* Exits unless `text` is UTF-8. */
+static void check_text(host *h, const char *what, const char *text) {
+    size_t needed;
+    if (qwen_tokenize(h->model, text, QWEN_NUL, 0, NULL, 0, &needed) != QWEN_OK) {
+        host_die(HOST_FAILED, "%s: %s", what, qwen_last_error());
+    }
+}
+
+/* ---- the conversation, as JSON ------------------------------------------------------- */
+
+/* Adds a message to an array that is still open, as `[{...},{...}`. */
+static void add_message(host_bytes *messages, const char *role, const char *text, size_t length,
+                        const host_bytes *thoughts) {
+    host_add_text(messages, messages->length == 0 ? "[" : ",");
+    host_add_text(messages, "{\"role\":");
+    host_add_json(messages, role, strlen(role));
+    host_add_text(messages, ",\"content\":");
+    host_add_json(messages, text, length);
+    if (thoughts != NULL && thoughts->length > 0) {
+        host_add_text(messages, ",\"reasoning_content\":");
+        host_add_json(messages, thoughts->data, thoughts->length);
+    }
+    host_add_text(messages, "}");
+}
+
+static void begin_messages(const settings *set, host_bytes *messages) {
+    messages->length = 0;
+    if (set->system != NULL) {
+        add_message(messages, "system", set->system, strlen(set->system), NULL);
+    }
+}
+
+/* Brings the session to the end of the conversation, ready for the answer. */
+static qwen_status feed_messages(host *h, const host_bytes *messages) {
+    host_bytes request = {0};
+    host_add_text(&request, "{\"messages\":");
+    host_add(&request, messages->data, messages->length);
+    host_add_text(&request, h->set->think ? "],\"enable_thinking\":true}"
+                                          : "],\"enable_thinking\":false}");
+    h->began = host_seconds();
+    qwen_status status = qwen_session_feed_chat(h->session, request.data, request.length, 0,
+                                                &h->prompt_tokens, &h->computed_tokens);
+    end_progress(h);
+    free(request.data);
+    return status;
+}
+
+/* ---- one answer ---------------------------------------------------------------------- */
+
+/* Whether the prompt ends inside a think block: the template opened one. */
+static int opens_thoughts(host *h, int32_t think, int32_t think_end) {
+    const int32_t *tokens;
+    size_t count;
+    host_check(qwen_session_tokens(h->session, &tokens, &count), "look at the prompt");
+    /* The template writes it within the last few tokens. */
+    for (size_t back = 1; back <= count && back <= 4; back++) {
+        int32_t token = tokens[count - back];
+        if (token == think || token == think_end) {
+            return token == think;
+        }
+    }
+    return 0;
+}
+
+static void show(answer *a, int thinking, const char *text, size_t length) {
+    host_bytes *part = thinking ? &a->thoughts : &a->text;
+    while (part->length == 0 && length > 0 && *text == '\n' && a->thoughts.length > 0) {
+        text++, length--; /* the empty line between thoughts and answer */
+    }
+    if (length == 0) {
+        return;
+    }
+    host_add(part, text, length);
+    if (fwrite(text, 1, length, thinking ? stderr : stdout) != length) {
+        host_die(HOST_FAILED, "cannot write: %s", strerror(errno));
+    }
+    if (!thinking) {
+        host_flush();
+    }
+}
+
+/* Writes the answer as it is made. Returns what ended it: QWEN_OK for the limit of tokens. */
+static qwen_status write_answer(host *h, answer *a) {
+    qwen_stream_decoder *decoder = NULL;
+    qwen_status status = QWEN_OK;
+    int32_t think = -1, think_end = -1;
+    long long made = 0;
+    double first = 0;
+    const char *text;
+    size_t length;
+
+    memset(a, 0, sizeof *a);
+    host_add(&a->text, "", 0);
+    host_check(qwen_token_find(h->model, "<think>", QWEN_NUL, &think), "look up <think>");
+    host_check(qwen_token_find(h->model, "</think>", QWEN_NUL, &think_end), "look up </think>");
+    int thinking = h->set->think && think >= 0 && opens_thoughts(h, think, think_end);
+    host_check(qwen_stream_decoder_new(h->model, QWEN_TEXT_SKIP_SPECIAL, &decoder),
+               "make a decoder");
+
+    while (made < h->set->max_tokens && interrupts == 0) {
+        int32_t token;
+        status = host_check(qwen_session_next_token(h->session, &token), "answer");
+        if (made == 0) {
+            first = host_seconds();
+        }
+        if (status != QWEN_OK) {
+            break;
+        }
+        made++;
+        if (thinking && token == think_end) {
+            host_check(qwen_stream_decoder_finish(decoder, &text, &length), "decode");
+            show(a, 1, text, length);
+            fputs("\n", stderr);
+            thinking = 0;
+            continue;
+        }
+        host_check(qwen_stream_decoder_push(decoder, token, &text, &length), "decode");
+        show(a, thinking, text, length);
+    }
+    host_check(qwen_stream_decoder_finish(decoder, &text, &length), "decode");
+    show(a, thinking, text, length);
+    qwen_stream_decoder_free(decoder);
+    if (putchar('\n') == EOF) {
+        host_die(HOST_FAILED, "cannot write: %s", strerror(errno));
+    }
+    host_flush();
+
+    if (h->terminal || h->set->stats) {
+        double now = host_seconds();
+        fprintf(stderr, "[%zu prompt tokens, %zu computed; first token after %.2f s; %lld tokens",
+                h->prompt_tokens, h->computed_tokens, first > 0 ? first - h->began : 0.0, made);
+        if (made > 1 && now > first) {
+            fprintf(stderr, ", %.1f per second", (double)(made - 1) / (now - first));
+        }
+        fputs("]\n", stderr);
+    }
+    if (interrupts > 0) {
+        status = QWEN_CANCELLED;
+    } else if (status == QWEN_LIMIT_REACHED) {
+        fprintf(stderr, "%s: the context is full\n", host_name);
+    }
+    return status;
+}
+
+static void free_answer(answer *a) {
+    free(a->thoughts.data);
+    free(a->text.data);
+}
+
+/* ---- what the program does ----------------------------------------------------------- */
+
+static int run_prompt(host *h) {
+    qwen_status status;
+    answer a;
+    check_text(h, "PROMPT", h->set->prompt);
+    if (h->set->raw) {
+        h->began = host_seconds();
+        status = qwen_session_feed_text(h->session, h->set->prompt, QWEN_NUL, 0);
+        end_progress(h);
+        host_check(qwen_session_position(h->session, &h->prompt_tokens), "read the prompt");
+        h->computed_tokens = h->prompt_tokens;
+    } else {
+        host_bytes messages = {0};
+        begin_messages(h->set, &messages);
+        add_message(&messages, "user", h->set->prompt, strlen(h->set->prompt), NULL);
+        status = feed_messages(h, &messages);
+        free(messages.data);
+    }
+    if (status < 0) {
+        host_die(HOST_FAILED, "cannot read the prompt: %s", qwen_last_error());
+    }
+    if (status == QWEN_OK) {
+        status = write_answer(h, &a);
+        free_answer(&a);
+    }
+    return status == QWEN_CANCELLED ? HOST_INTERRUPTED : 0;
+}
+
+/* Reads a message. Returns 0 at the end of the input, or when Ctrl-C was pressed. */
+static int read_message(char **line, size_t *capacity, size_t *length, int interactive) {
+    if (interactive) {
+        fputs("> ", stderr);
+        fflush(stderr);
+    }
+    interrupts = 0;
+    errno = 0;
+    ssize_t got = getline(line, capacity, stdin);
+    if (got < 0) {
+        if (errno != 0 && errno != EINTR) {
+            host_die(HOST_FAILED, "cannot read standard input: %s", strerror(errno));
+        }
+        if (interactive) {
+            fputc('\n', stderr);
+        }
+        return 0;
+    }
+    *length = (size_t)got;
+    while (*length > 0 && ((*line)[*length - 1] == '\n' || (*line)[*length - 1] == '\r')) {
+        --*length;
+    }
+    (*line)[*length] = '\0';
+    return 1;
+}
+
+static int run_chat(host *h) {
+    int interactive = isatty(STDIN_FILENO) && h->terminal;
+    host_bytes messages = {0};
+    char *line = NULL;
+    size_t capacity = 0, length = 0;
+    begin_messages(h->set, &messages);
+    while (read_message(&line, &capacity, &length, interactive)) {
+        size_t needed, before = messages.length;
+        if (length == 0) {
+            continue;
+        }
+        if (strcmp(line, "/exit") == 0) {
+            break;
+        }
+        if (strcmp(line, "/reset") == 0) {
+            begin_messages(h->set, &messages);
+            host_check(qwen_session_reset(h->session), "reset");
+            fprintf(stderr, "%s: a new conversation\n", host_name);
+            continue;
+        }
+        /* The same checks as in feeding, but with positions in this line. */
+        qwen_status status = qwen_tokenize(h->model, line, length, 0, NULL, 0, &needed);
+        if (status == QWEN_OK) {
+            add_message(&messages, "user", line, length, NULL);
+            status = feed_messages(h, &messages);
+        }
+        if (status < 0) {
+            if (!interactive) {
+                host_die(HOST_FAILED, "cannot read the message: %s", qwen_last_error());
+            }
+            fprintf(stderr, "%s: %s\n", host_name, qwen_last_error());
+        }
+        if (status != QWEN_OK) {
+            messages.length = before; /* as if it had not been said */
+            if (status == QWEN_CANCELLED) {
+                fprintf(stderr, "%s: cancelled\n", host_name);
+            }
+            continue;
+        }
+        answer a;
+        write_answer(h, &a);
+        add_message(&messages, "assistant", a.text.data, a.text.length, &a.thoughts);
+        free_answer(&a);
+    }
+    free(line);
+    free(messages.data);
+    return 0;
+}
+
+/* ---- the command line ---------------------------------------------------------------- */
+
+/* Takes the arguments that are no options: [MODEL] PROMPT [N [T [K]]], without PROMPT for a
+ * conversation. `before` of them came before --chat or --sample. */
+static void take_places(settings *set, char **places, int count, int before) {
+    int numbers = set->mode == ANSWER ? 1 : 3, has_prompt = set->mode != CHAT;
+    int most = has_prompt + numbers;
+    if (set->model == NULL && count > 0) {
+        /* A leading MODEL: what came before the mode, what is a model, or what can be
+         * nothing else. */
+        int leads = before > 0 && set->mode != ANSWER;
+        leads |= count > has_prompt && host_is_model(places[0]);
+        leads |= count > most;
+        leads |= has_prompt && count > 1 && !host_is_integer(places[1]);
+        leads |= !has_prompt && !host_is_integer(places[0]);
+        if (leads) {
+            set->model = *places++;
+            count--;
+        }
+    }
+    if (has_prompt) {
+        if (count == 0) {
+            fputs(help, stderr);
+            exit(HOST_USAGE);
+        }
+        set->prompt = *places++;
+        count--;
+    }
+    if (count > numbers) {
+        host_die(HOST_USAGE, "one argument too many: \"%s\"; see --help", places[numbers]);
+    }
+    if (count > 0) {
+        set->max_tokens = host_integer(places[0], "N", 1, 1 << 20);
+    }
+    if (count > 1) {
+        set->temperature = (double)host_integer(places[1], "T", 0, 200) / 100;
+    }
+    if (count > 2) {
+        set->top_k = (uint32_t)host_integer(places[2], "K", 1, 100);
+    }
+}
+
+static settings parse(int argc, char **argv) {
+    settings set = {0};
+    char **places = calloc((size_t)argc + 1, sizeof *places);
+    int count = 0, before = 0, options = 1;
+    double max_tokens = 0, temperature = -1, top_k = 0; /* options win over places */
+    if (places == NULL) {
+        host_die(HOST_FAILED, "out of memory");
+    }
+    set.top_p = 1;
+    for (int i = 1; i < argc; i++) {
+        const char *name = argv[i], *value = NULL;
+        if (!options || name[0] != '-' || name[1] != '-') {
+            places[count++] = argv[i];
+            continue;
+        }
+        if (strcmp(name, "--") == 0) {
+            options = 0;
+        } else if (strcmp(name, "--help") == 0) {
+            fputs(help, stdout);
+            host_flush();
+            exit(0);
+        } else if (strcmp(name, "--chat") == 0 || strcmp(name, "--sample") == 0) {
+            set.mode = name[2] == 'c' ? CHAT : SAMPLE;
+            before = count;
+        } else if (strcmp(name, "--think") == 0) {
+            set.think = 1;
+        } else if (strcmp(name, "--raw") == 0) {
+            set.raw = 1;
+        } else if (strcmp(name, "--stats") == 0) {
+            set.stats = 1;
+        } else if ((value = argv[++i]) == NULL) {
+            host_die(HOST_USAGE, "%s is unknown, or needs a value; see --help", name);
+        } else if (strcmp(name, "--model") == 0) {
+            set.model = value;
+        } else if (strcmp(name, "--system") == 0) {
+            set.system = value;
+        } else if (strcmp(name, "--max-tokens") == 0) {
+            max_tokens = (double)host_integer(value, name, 1, 1 << 20);
+        } else if (strcmp(name, "--temperature") == 0) {
+            temperature = host_number(value, name, 0, 2);
+        } else if (strcmp(name, "--top-k") == 0) {
+            top_k = (double)host_integer(value, name, 1, 1 << 20);
+        } else if (strcmp(name, "--top-p") == 0) {
+            set.top_p = host_number(value, name, 0, 1);
+        } else if (strcmp(name, "--presence-penalty") == 0) {
+            set.presence_penalty = host_number(value, name, -2, 2);
+        } else if (strcmp(name, "--seed") == 0) {
+            set.seed = (uint64_t)host_integer(value, name, 0, INT64_MAX);
+            set.has_seed = 1;
+        } else if (strcmp(name, "--threads") == 0) {
+            set.threads = (uint32_t)host_integer(value, name, 1, 1024);
+        } else if (strcmp(name, "--isa") == 0) {
+            set.isa = host_isa(value);
+        } else {
+            host_die(HOST_USAGE, "unknown option %s; see --help", name);
+        }
+    }
+    set.max_tokens = set.mode == CHAT ? 64 : 32;
+    set.temperature = set.mode == ANSWER ? 0 : 0.7;
+    set.top_k = 40;
+    take_places(&set, places, count, before);
+    free(places);
+    set.max_tokens = max_tokens > 0 ? (long long)max_tokens : set.max_tokens;
+    set.temperature = temperature >= 0 ? temperature : set.temperature;
+    set.top_k = top_k > 0 ? (uint32_t)top_k : set.top_k;
+    if (set.raw && (set.mode == CHAT || set.think || set.system != NULL)) {
+        host_die(HOST_USAGE, "--raw goes without the chat template: no --chat, --think, --system");
+    }
+    return set;
+}
+
+int main(int argc, char **argv) {
+    host_name = "qwen";
+    settings set = parse(argc, argv);
+    if (set.model == NULL) {
+        set.model = host_default_model();
+    }
+    host h = {0};
+    h.set = &set;
+    h.terminal = isatty(STDERR_FILENO);
+
+    qwen_model_options model_options = QWEN_MODEL_OPTIONS_INIT;
+    model_options.threads = set.threads;
+    model_options.isa = set.isa;
+    h.model = host_open(set.model, &model_options);
+    if (set.system != NULL) {
+        check_text(&h, "--system", set.system);
+    }
+
+    /* Exactly what the command line says; the model card's penalties are not in it. */
+    qwen_sampling_options sampling = QWEN_SAMPLING_OPTIONS_INIT;
+    sampling.preset = QWEN_PRESET_GREEDY;
+    sampling.set = QWEN_SET_TEMPERATURE | QWEN_SET_TOP_K | QWEN_SET_TOP_P |
+                   QWEN_SET_PRESENCE_PENALTY | (set.has_seed ? QWEN_SET_SEED : 0);
+    sampling.temperature = (float)set.temperature;
+    sampling.top_k = set.top_k;
+    sampling.top_p = (float)set.top_p;
+    sampling.presence_penalty = (float)set.presence_penalty;
+    sampling.seed = set.seed;
+    qwen_session_options session_options = QWEN_SESSION_OPTIONS_INIT;
+    session_options.sampling = &sampling;
+    host_check(qwen_session_new(h.model, &session_options, &h.session), "make a session");
+    host_check(qwen_session_set_progress(h.session, on_progress, &h), "watch progress");
+
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_interrupt; /* no SA_RESTART: it also ends the wait for input */
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+
+    int status = set.mode == CHAT ? run_chat(&h) : run_prompt(&h);
+    qwen_session_free(h.session);
+    qwen_model_free(h.model);
+    return status;
+}

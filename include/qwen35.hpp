@@ -1,0 +1,603 @@
+// qwen35.hpp: qwen35.h for C++17 and later. Header only.
+//
+// Every operation exists twice: try_x() returns a qwen::Result, and x() throws qwen::Error
+// instead of returning a failure. Without exceptions (-fno-exceptions) only the first are
+// there. Objects own their handles: they move, do not copy, and can be destroyed in any
+// order. Threads: as in qwen35.h, what is const here may be called by many threads at once.
+//
+//     qwen::Model model("path/to/Qwen3.5-0.8B");
+//     qwen::Session session(model);
+//     session.feed_chat(R"([{"role": "user", "content": "Hello!"}])");
+//     for (std::string_view piece : session.stream(100)) std::cout << piece << std::flush;
+#ifndef QWEN35_HPP
+#define QWEN35_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "qwen35.h"
+
+#if defined(__cpp_exceptions) || defined(_CPPUNWIND)
+#define QWEN35_EXCEPTIONS 1
+#endif
+
+namespace qwen {
+
+using Token = std::int32_t;
+
+// Why a call failed: a negative qwen_status and the library's message.
+class Error : public std::exception {
+  public:
+    Error(qwen_status status, std::string message)
+        : status_(status), message_(std::move(message)) {}
+    // The last error of this thread.
+    static Error last(qwen_status status) { return Error(status, qwen_last_error()); }
+
+    qwen_status status() const noexcept { return status_; }
+    // The name of the status, such as "QWEN_ERROR_IO".
+    const char *name() const noexcept { return qwen_status_name(status_); }
+    const std::string &message() const noexcept { return message_; }
+    const char *what() const noexcept override { return message_.c_str(); }
+
+  private:
+    qwen_status status_;
+    std::string message_;
+};
+
+// A value or an Error.
+template <typename T> class [[nodiscard]] Result {
+  public:
+    Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+    Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+    bool has_value() const noexcept { return state_.index() == 0; }
+    explicit operator bool() const noexcept { return has_value(); }
+
+    // Only with has_value(); anything else ends the program.
+    T &operator*() & noexcept { return *pointer(); }
+    const T &operator*() const & noexcept { return *const_cast<Result *>(this)->pointer(); }
+    T &&operator*() && noexcept { return std::move(*pointer()); }
+    T *operator->() noexcept { return pointer(); }
+    const T *operator->() const noexcept { return const_cast<Result *>(this)->pointer(); }
+    // Only without has_value().
+    const Error &error() const noexcept {
+        const Error *error = std::get_if<1>(&state_);
+        if (error == nullptr) std::abort();
+        return *error;
+    }
+#ifdef QWEN35_EXCEPTIONS
+    // The value, or throws the Error.
+    T value() && {
+        if (!has_value()) throw error();
+        return std::move(*pointer());
+    }
+#endif
+
+  private:
+    T *pointer() noexcept {
+        T *value = std::get_if<0>(&state_);
+        if (value == nullptr) std::abort();
+        return value;
+    }
+    std::variant<T, Error> state_;
+};
+
+// An array or string that the library lends; valid as long as the function that gave it says.
+template <typename T> class Span {
+  public:
+    Span() = default;
+    Span(const T *data, std::size_t size) : data_(data), size_(size) {}
+    Span(const std::vector<T> &values) : data_(values.data()), size_(values.size()) {}
+    const T *data() const noexcept { return data_; }
+    std::size_t size() const noexcept { return size_; }
+    bool empty() const noexcept { return size_ == 0; }
+    const T &operator[](std::size_t i) const noexcept { return data_[i]; }
+    const T *begin() const noexcept { return data_; }
+    const T *end() const noexcept { return data_ + size_; }
+
+  private:
+    const T *data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+namespace detail {
+
+// Calls a function of the two-call rule: once for the size, once for the contents.
+template <typename Container, typename Call> Result<Container> sized(Call call) {
+    using Value = typename Container::value_type;
+    std::size_t needed = 0;
+    qwen_status status = call(static_cast<Value *>(nullptr), std::size_t(0), &needed);
+    if (status < 0) return Error::last(status);
+    Container contents(needed, Value());
+    if (needed > 0) {
+        status = call(contents.data(), contents.size(), &needed);
+        if (status < 0) return Error::last(status);
+    }
+    return contents;
+}
+
+struct Free {
+    void operator()(qwen_model *handle) const noexcept { qwen_model_free(handle); }
+    void operator()(qwen_session *handle) const noexcept { qwen_session_free(handle); }
+    void operator()(qwen_stream_decoder *handle) const noexcept {
+        qwen_stream_decoder_free(handle);
+    }
+};
+
+} // namespace detail
+
+// For calls that give nothing back.
+using Done = Result<std::monostate>;
+
+inline Done done(qwen_status status) {
+    if (status < 0) return Error::last(status);
+    return std::monostate();
+}
+
+// How to open a model. See qwen_model_options.
+struct ModelOptions {
+    unsigned threads = 0;
+    qwen_isa isa = QWEN_ISA_AUTO;
+    bool tokenizer_only = false;
+};
+
+// An opened checkpoint. Sessions keep it open when it is destroyed before them.
+class Model {
+  public:
+    static Result<Model> open(std::string_view path, const ModelOptions &options = {}) {
+        qwen_model_options raw = QWEN_MODEL_OPTIONS_INIT;
+        raw.threads = options.threads;
+        raw.isa = options.isa;
+        raw.flags = options.tokenizer_only ? QWEN_MODEL_TOKENIZER_ONLY : 0;
+        qwen_model *handle = nullptr;
+        qwen_status status = qwen_model_open(path.data(), path.size(), &raw, &handle);
+        if (status < 0) return Error::last(status);
+        return Model(handle);
+    }
+
+    Result<qwen_model_info> try_info() const {
+        qwen_model_info info = QWEN_MODEL_INFO_INIT;
+        qwen_status status = qwen_model_get_info(handle(), &info);
+        if (status < 0) return Error::last(status);
+        return info;
+    }
+    // The ids that end a turn; valid as long as this object.
+    Result<Span<Token>> try_end_tokens() const {
+        const Token *tokens = nullptr;
+        std::size_t count = 0;
+        qwen_status status = qwen_model_end_tokens(handle(), &tokens, &count);
+        if (status < 0) return Error::last(status);
+        return Span<Token>(tokens, count);
+    }
+    // flags: QWEN_TEXT_ADDED_TOKENS or 0.
+    Result<std::vector<Token>> try_tokenize(std::string_view text,
+                                            std::uint32_t flags = 0) const {
+        return detail::sized<std::vector<Token>>([&](auto *to, auto room, auto *needed) {
+            return qwen_tokenize(handle(), text.data(), text.size(), flags, to, room, needed);
+        });
+    }
+    // flags: QWEN_TEXT_SKIP_SPECIAL or 0. The exact bytes.
+    Result<std::string> try_detokenize(Span<Token> tokens, std::uint32_t flags = 0) const {
+        return detail::sized<std::string>([&](auto *to, auto room, auto *needed) {
+            return qwen_detokenize(handle(), tokens.data(), tokens.size(), flags, to, room,
+                                   needed);
+        });
+    }
+    // The bytes of one token; valid as long as this object.
+    Result<std::string_view> try_token_bytes(Token token) const {
+        const char *bytes = nullptr;
+        std::size_t length = 0;
+        qwen_status status = qwen_token_bytes(handle(), token, &bytes, &length);
+        if (status < 0) return Error::last(status);
+        return std::string_view(bytes, length);
+    }
+    // A sum of QWEN_TOKEN_ constants.
+    Result<std::uint32_t> try_token_kind(Token token) const {
+        std::uint32_t kind = 0;
+        qwen_status status = qwen_token_kind(handle(), token, &kind);
+        if (status < 0) return Error::last(status);
+        return kind;
+    }
+    // The added token with this spelling, if there is one.
+    Result<std::optional<Token>> try_find_token(std::string_view spelling) const {
+        Token token = -1;
+        qwen_status status =
+            qwen_token_find(handle(), spelling.data(), spelling.size(), &token);
+        if (status < 0) return Error::last(status);
+        return token < 0 ? std::optional<Token>() : std::optional<Token>(token);
+    }
+    // json: see qwen_chat_render().
+    Result<std::string> try_render_chat(std::string_view json) const {
+        return detail::sized<std::string>([&](auto *to, auto room, auto *needed) {
+            return qwen_chat_render(handle(), json.data(), json.size(), 0, to, room, needed);
+        });
+    }
+    // flags: QWEN_CHAT_AS_TRANSFORMERS or 0.
+    Result<std::vector<Token>> try_tokenize_chat(std::string_view json,
+                                                 std::uint32_t flags = 0) const {
+        return detail::sized<std::vector<Token>>([&](auto *to, auto room, auto *needed) {
+            return qwen_chat_tokenize(handle(), json.data(), json.size(), flags, to, room,
+                                      needed);
+        });
+    }
+
+#ifdef QWEN35_EXCEPTIONS
+    explicit Model(std::string_view path, const ModelOptions &options = {})
+        : Model(open(path, options).value()) {}
+    qwen_model_info info() const { return try_info().value(); }
+    Span<Token> end_tokens() const { return try_end_tokens().value(); }
+    std::vector<Token> tokenize(std::string_view text, std::uint32_t flags = 0) const {
+        return try_tokenize(text, flags).value();
+    }
+    std::string detokenize(Span<Token> tokens, std::uint32_t flags = 0) const {
+        return try_detokenize(tokens, flags).value();
+    }
+    std::string_view token_bytes(Token token) const { return try_token_bytes(token).value(); }
+    std::uint32_t token_kind(Token token) const { return try_token_kind(token).value(); }
+    std::optional<Token> find_token(std::string_view spelling) const {
+        return try_find_token(spelling).value();
+    }
+    std::string render_chat(std::string_view json) const {
+        return try_render_chat(json).value();
+    }
+    std::vector<Token> tokenize_chat(std::string_view json, std::uint32_t flags = 0) const {
+        return try_tokenize_chat(json, flags).value();
+    }
+#endif
+
+    // For calls of qwen35.h; still owned by this object.
+    qwen_model *handle() const noexcept { return handle_.get(); }
+
+  private:
+    explicit Model(qwen_model *handle) : handle_(handle) {}
+    std::unique_ptr<qwen_model, detail::Free> handle_;
+};
+
+// Tokens to text in whole characters. See qwen_stream_decoder.
+class StreamDecoder {
+  public:
+    // flags: QWEN_TEXT_SKIP_SPECIAL or 0.
+    static Result<StreamDecoder> make(const Model &model,
+                                      std::uint32_t flags = QWEN_TEXT_SKIP_SPECIAL) {
+        qwen_stream_decoder *handle = nullptr;
+        qwen_status status = qwen_stream_decoder_new(model.handle(), flags, &handle);
+        if (status < 0) return Error::last(status);
+        return StreamDecoder(handle);
+    }
+    // The text that the token completes; valid until the next call.
+    Result<std::string_view> try_push(Token token) {
+        return text([&](auto **data, auto *length) {
+            return qwen_stream_decoder_push(handle(), token, data, length);
+        });
+    }
+    // What is held back. Valid until the next call.
+    Result<std::string_view> try_finish() {
+        return text([&](auto **data, auto *length) {
+            return qwen_stream_decoder_finish(handle(), data, length);
+        });
+    }
+
+#ifdef QWEN35_EXCEPTIONS
+    explicit StreamDecoder(const Model &model, std::uint32_t flags = QWEN_TEXT_SKIP_SPECIAL)
+        : StreamDecoder(make(model, flags).value()) {}
+    std::string_view push(Token token) { return try_push(token).value(); }
+    std::string_view finish() { return try_finish().value(); }
+#endif
+
+    qwen_stream_decoder *handle() const noexcept { return handle_.get(); }
+
+  private:
+    explicit StreamDecoder(qwen_stream_decoder *handle) : handle_(handle) {}
+    template <typename Call> static Result<std::string_view> text(Call call) {
+        const char *data = nullptr;
+        std::size_t length = 0;
+        qwen_status status = call(&data, &length);
+        if (status < 0) return Error::last(status);
+        return std::string_view(data, length);
+    }
+    std::unique_ptr<qwen_stream_decoder, detail::Free> handle_;
+};
+
+// How tokens are chosen: a preset, and what replaces its values. See qwen_sampling_options.
+struct Sampling {
+    qwen_preset preset = QWEN_PRESET_CHAT;
+    std::optional<float> temperature, top_p, min_p;
+    std::optional<float> repetition_penalty, presence_penalty, frequency_penalty;
+    std::optional<std::uint32_t> top_k, penalty_window;
+    std::optional<std::uint64_t> seed;
+    std::vector<qwen_logit_bias> logit_bias;
+
+    static Sampling greedy() {
+        Sampling sampling;
+        sampling.preset = QWEN_PRESET_GREEDY;
+        return sampling;
+    }
+
+    // For qwen35.h; lends `logit_bias`, so it must not outlive this object.
+    qwen_sampling_options raw() const {
+        qwen_sampling_options raw = QWEN_SAMPLING_OPTIONS_INIT;
+        raw.preset = preset;
+        set(raw, QWEN_SET_TEMPERATURE, raw.temperature, temperature);
+        set(raw, QWEN_SET_TOP_K, raw.top_k, top_k);
+        set(raw, QWEN_SET_TOP_P, raw.top_p, top_p);
+        set(raw, QWEN_SET_MIN_P, raw.min_p, min_p);
+        set(raw, QWEN_SET_REPETITION_PENALTY, raw.repetition_penalty, repetition_penalty);
+        set(raw, QWEN_SET_PRESENCE_PENALTY, raw.presence_penalty, presence_penalty);
+        set(raw, QWEN_SET_FREQUENCY_PENALTY, raw.frequency_penalty, frequency_penalty);
+        set(raw, QWEN_SET_PENALTY_WINDOW, raw.penalty_window, penalty_window);
+        set(raw, QWEN_SET_SEED, raw.seed, seed);
+        raw.logit_bias = logit_bias.data();
+        raw.logit_bias_count = logit_bias.size();
+        return raw;
+    }
+
+  private:
+    template <typename T>
+    static void set(qwen_sampling_options &raw, std::uint32_t bit, T &field,
+                    const std::optional<T> &value) {
+        if (value) {
+            raw.set |= bit;
+            field = *value;
+        }
+    }
+};
+
+struct SessionOptions {
+    std::uint64_t context_limit = 0;
+    Sampling sampling;
+};
+
+// Whether a call ran to its end, or was cancelled.
+enum class Outcome { complete, cancelled };
+
+// What next() found: QWEN_OK or QWEN_END_OF_TURN with a token, QWEN_LIMIT_REACHED or
+// QWEN_CANCELLED without.
+struct Next {
+    qwen_status status = QWEN_OK;
+    Token token = -1;
+};
+
+// What feed_chat() did.
+struct Fed {
+    Outcome outcome = Outcome::complete;
+    std::size_t total = 0;    // tokens of the conversation
+    std::size_t computed = 0; // of them, those this call computed
+};
+
+class TextStream;
+
+// A sequence being continued. See qwen_session.
+class Session {
+  public:
+    static Result<Session> make(const Model &model, const SessionOptions &options = {}) {
+        qwen_sampling_options sampling = options.sampling.raw();
+        qwen_session_options raw = QWEN_SESSION_OPTIONS_INIT;
+        raw.context_limit = options.context_limit;
+        raw.sampling = &sampling;
+        qwen_session *handle = nullptr;
+        qwen_status status = qwen_session_new(model.handle(), &raw, &handle);
+        if (status < 0) return Error::last(status);
+        auto decoder = StreamDecoder::make(model);
+        if (!decoder) {
+            qwen_session_free(handle);
+            return decoder.error();
+        }
+        return Session(handle, std::move(*decoder));
+    }
+
+    Result<Outcome> try_feed(Span<Token> tokens) {
+        return outcome(qwen_session_feed(handle(), tokens.data(), tokens.size()));
+    }
+    // flags: QWEN_TEXT_ADDED_TOKENS or 0.
+    Result<Outcome> try_feed_text(std::string_view text, std::uint32_t flags = 0) {
+        return outcome(qwen_session_feed_text(handle(), text.data(), text.size(), flags));
+    }
+    // json: see qwen_session_feed_chat(). flags: QWEN_CHAT_AS_TRANSFORMERS or 0.
+    Result<Fed> try_feed_chat(std::string_view json, std::uint32_t flags = 0) {
+        Fed fed;
+        qwen_status status = qwen_session_feed_chat(handle(), json.data(), json.size(), flags,
+                                                    &fed.total, &fed.computed);
+        if (status < 0) return Error::last(status);
+        if (status == QWEN_CANCELLED) fed.outcome = Outcome::cancelled;
+        return fed;
+    }
+    Result<Next> try_next() {
+        Next next;
+        next.status = qwen_session_next_token(handle(), &next.token);
+        if (next.status < 0) return Error::last(next.status);
+        return next;
+    }
+    // Valid until the next call on this object; empty if the call was cancelled.
+    Result<Span<float>> try_logits() {
+        const float *logits = nullptr;
+        std::size_t count = 0;
+        qwen_status status = qwen_session_logits(handle(), &logits, &count);
+        if (status < 0) return Error::last(status);
+        return Span<float>(logits, count);
+    }
+    Result<std::size_t> try_position() const {
+        std::size_t position = 0;
+        qwen_status status = qwen_session_position(handle(), &position);
+        if (status < 0) return Error::last(status);
+        return position;
+    }
+    Result<std::size_t> try_context_limit() const {
+        std::size_t limit = 0;
+        qwen_status status = qwen_session_context_limit(handle(), &limit);
+        if (status < 0) return Error::last(status);
+        return limit;
+    }
+    // The sequence; valid until the next call that changes it.
+    Result<Span<Token>> try_tokens() const {
+        const Token *tokens = nullptr;
+        std::size_t count = 0;
+        qwen_status status = qwen_session_tokens(handle(), &tokens, &count);
+        if (status < 0) return Error::last(status);
+        return Span<Token>(tokens, count);
+    }
+    Done try_set_sampling(const Sampling &sampling) {
+        qwen_sampling_options raw = sampling.raw();
+        return done(qwen_session_set_sampling(handle(), &raw));
+    }
+    // callback(done, total) returns true to go on, false to cancel. It must not throw.
+    Done try_set_progress(std::function<bool(std::size_t, std::size_t)> callback) {
+        auto kept = std::make_unique<Progress>(std::move(callback));
+        qwen_progress_callback call = [](std::size_t done, std::size_t total, void *user) {
+            return static_cast<std::int32_t>(!(*static_cast<Progress *>(user))(done, total));
+        };
+        qwen_status status =
+            qwen_session_set_progress(handle(), *kept ? call : nullptr, kept.get());
+        if (status < 0) return Error::last(status);
+        progress_ = std::move(kept);
+        return std::monostate();
+    }
+    Done try_reset() { return done(qwen_session_reset(handle())); }
+    // Any thread, any time, while this object lives.
+    void cancel() const noexcept { qwen_session_cancel(handle()); }
+
+    // Text of the next tokens, piece by piece: a range to be walked once. It ends at an end
+    // of turn, at a limit, when cancelled, or after max_tokens.
+    TextStream stream(std::size_t max_tokens = std::numeric_limits<std::size_t>::max());
+
+#ifdef QWEN35_EXCEPTIONS
+    explicit Session(const Model &model, const SessionOptions &options = {})
+        : Session(make(model, options).value()) {}
+    Outcome feed(Span<Token> tokens) { return try_feed(tokens).value(); }
+    Outcome feed_text(std::string_view text, std::uint32_t flags = 0) {
+        return try_feed_text(text, flags).value();
+    }
+    Fed feed_chat(std::string_view json, std::uint32_t flags = 0) {
+        return try_feed_chat(json, flags).value();
+    }
+    Next next() { return try_next().value(); }
+    Span<float> logits() { return try_logits().value(); }
+    std::size_t position() const { return try_position().value(); }
+    std::size_t context_limit() const { return try_context_limit().value(); }
+    Span<Token> tokens() const { return try_tokens().value(); }
+    void set_sampling(const Sampling &sampling) { try_set_sampling(sampling).value(); }
+    void set_progress(std::function<bool(std::size_t, std::size_t)> callback) {
+        try_set_progress(std::move(callback)).value();
+    }
+    void reset() { try_reset().value(); }
+#endif
+
+    qwen_session *handle() const noexcept { return handle_.get(); }
+
+  private:
+    friend class TextStream;
+    using Progress = std::function<bool(std::size_t, std::size_t)>;
+    Session(qwen_session *handle, StreamDecoder decoder)
+        : decoder_(std::move(decoder)), handle_(handle) {}
+    static Result<Outcome> outcome(qwen_status status) {
+        if (status < 0) return Error::last(status);
+        return status == QWEN_CANCELLED ? Outcome::cancelled : Outcome::complete;
+    }
+    StreamDecoder decoder_;
+    std::unique_ptr<Progress> progress_; // outlives the handle, which calls it
+    std::unique_ptr<qwen_session, detail::Free> handle_;
+};
+
+// A range of pieces of text, made while it is walked, in whole characters. It must not outlive
+// its session, nor the session move meanwhile. A failure throws qwen::Error; without
+// exceptions it ends the range, and error() tells.
+class TextStream {
+  public:
+    TextStream(Session &session, std::size_t max_tokens)
+        : session_(&session), left_(max_tokens) {
+        // A range that was left in the middle may have left half a character.
+        static_cast<void>(session.decoder_.try_finish());
+    }
+
+    class iterator {
+      public:
+        using iterator_category = std::input_iterator_tag;
+        using value_type = std::string_view;
+        using difference_type = std::ptrdiff_t;
+        using pointer = const std::string_view *;
+        using reference = std::string_view;
+        iterator() = default;
+        explicit iterator(TextStream *stream) : stream_(stream) { ++*this; }
+        std::string_view operator*() const { return stream_->piece_; }
+        iterator &operator++() {
+            if (!stream_->advance()) stream_ = nullptr;
+            return *this;
+        }
+        void operator++(int) { ++*this; }
+        friend bool operator==(const iterator &a, const iterator &b) {
+            return a.stream_ == b.stream_;
+        }
+        friend bool operator!=(const iterator &a, const iterator &b) { return !(a == b); }
+
+      private:
+        TextStream *stream_ = nullptr;
+    };
+
+    iterator begin() { return iterator(this); }
+    iterator end() { return iterator(); }
+
+    // What ended it: QWEN_END_OF_TURN, QWEN_LIMIT_REACHED, QWEN_CANCELLED, or QWEN_OK after
+    // max_tokens (and while it goes on).
+    qwen_status status() const noexcept { return status_; }
+    // Tokens made so far.
+    std::size_t count() const noexcept { return count_; }
+    const std::optional<Error> &error() const noexcept { return error_; }
+
+  private:
+    // The next piece that is not empty; false at the end.
+    bool advance() {
+        while (!ended_) {
+            auto piece = step();
+            if (!piece) {
+                ended_ = true;
+                error_ = piece.error();
+#ifdef QWEN35_EXCEPTIONS
+                throw *error_;
+#endif
+            } else if (!piece->empty()) {
+                piece_ = *piece;
+                return true;
+            }
+        }
+        return false;
+    }
+    Result<std::string_view> step() {
+        if (left_ == 0) return finish();
+        auto next = session_->try_next();
+        if (!next) return next.error();
+        status_ = next->status;
+        if (status_ != QWEN_OK) return finish();
+        left_--, count_++;
+        return session_->decoder_.try_push(next->token);
+    }
+    Result<std::string_view> finish() {
+        ended_ = true;
+        return session_->decoder_.try_finish();
+    }
+    Session *session_;
+    std::size_t left_, count_ = 0;
+    qwen_status status_ = QWEN_OK;
+    bool ended_ = false;
+    std::string_view piece_;
+    std::optional<Error> error_;
+};
+
+inline TextStream Session::stream(std::size_t max_tokens) {
+    return TextStream(*this, max_tokens);
+}
+
+} // namespace qwen
+
+#endif // QWEN35_HPP
