@@ -485,6 +485,62 @@ qwen_status qwen_stream_decoder_finish(qwen_stream_decoder *decoder,
                                        size_t *length);
 
 /* ======================================================================================
+ * Conversations
+ * ====================================================================================== */
+
+/**
+ * For conversations: spellings of added tokens in messages become those tokens, as in
+ * Transformers. Without the flag only the template writes them, so that no message can end
+ * its own turn or open another.
+ */
+#define QWEN_CHAT_AS_TRANSFORMERS 4
+
+/**
+ * Renders a conversation by the checkpoint's chat template, byte for byte as Transformers
+ * does. To feed it to a session, use qwen_session_feed_chat(): tokenizing this text would
+ * let messages smuggle in control tokens.
+ *
+ * json, length: UTF-8, used during the call. An object
+ *     {"messages": [...], "tools": [...], "enable_thinking": true or false,
+ *      "add_generation_prompt": true or false}
+ * or the messages array alone. Messages are in the usual form: "role" ("system", "user",
+ * "assistant", "tool"), "content" (text, or parts), and for the assistant
+ * "reasoning_content" and "tool_calls" (arguments as an object or as JSON in a string).
+ * Without "enable_thinking" the template decides; "add_generation_prompt" is true unless
+ * said otherwise.
+ * flags: 0.
+ * rendered, capacity, needed: a buffer of the caller, see Buffers; sizes in bytes.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_BUFFER_TOO_SMALL; QWEN_ERROR_INVALID_ARGUMENT, also for JSON
+ * that is malformed or of another form; QWEN_ERROR_TEMPLATE if the checkpoint has no usable
+ * template or the template refuses the messages, with the template's own words.
+ */
+qwen_status qwen_chat_render(const qwen_model *model,
+                             const char *json,
+                             size_t length,
+                             uint32_t flags,
+                             char *rendered,
+                             size_t capacity,
+                             size_t *needed);
+
+/**
+ * Renders a conversation and tokenizes it.
+ *
+ * json, length: as for qwen_chat_render().
+ * flags: QWEN_CHAT_AS_TRANSFORMERS or 0.
+ * tokens, capacity, needed: a buffer of the caller, see Buffers; sizes in tokens.
+ *
+ * Returns as qwen_chat_render().
+ */
+qwen_status qwen_chat_tokenize(const qwen_model *model,
+                               const char *json,
+                               size_t length,
+                               uint32_t flags,
+                               int32_t *tokens,
+                               size_t capacity,
+                               size_t *needed);
+
+/* ======================================================================================
  * Sampling
  * ====================================================================================== */
 
@@ -711,6 +767,28 @@ qwen_status qwen_session_feed_text(qwen_session *session,
                                    const char *text,
                                    size_t length,
                                    uint32_t flags);
+
+/**
+ * Makes the session hold exactly a conversation, rendered by the checkpoint's template and
+ * ready for the answer. Call it once per turn with all messages so far, the assistant's
+ * answers among them: what the session holds already is not computed again.
+ *
+ * json, length: as for qwen_chat_render().
+ * flags: QWEN_CHAT_AS_TRANSFORMERS or 0.
+ * total: receives the tokens of the conversation; NULL if not wanted.
+ * computed: receives how many of them this call computed; NULL if not wanted.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT, QWEN_ERROR_TEMPLATE (see
+ * qwen_chat_render()) and QWEN_ERROR_CONTEXT_OVERFLOW, which leave the session as it was;
+ * QWEN_CANCELLED, QWEN_ERROR_OUT_OF_MEMORY and QWEN_ERROR_FORKED, which leave it with a
+ * beginning of the conversation, and usable: the same call again completes it.
+ */
+qwen_status qwen_session_feed_chat(qwen_session *session,
+                                   const char *json,
+                                   size_t length,
+                                   uint32_t flags,
+                                   size_t *total,
+                                   size_t *computed);
 
 /**
  * Chooses the next token and appends it to the sequence.

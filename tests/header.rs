@@ -27,7 +27,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     ),
     ("Tokens and text", "tokens", ""),
     ("Text while it is made", "stream", ""),
-    //CHAT
+    ("Conversations", "chat", ""),
     (
         "Sampling",
         "sampling",

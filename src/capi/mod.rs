@@ -17,6 +17,7 @@
 compile_error!("libqwen35 turns panics into status codes: build it with panic = \"unwind\"");
 
 mod arguments;
+mod chat;
 mod guard;
 mod handle;
 mod model;

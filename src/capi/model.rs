@@ -210,7 +210,7 @@ pub unsafe extern "C" fn qwen_model_get_info(
         let value = qwen_model_info {
             struct_size: 0,
             has_weights: model.has_weights().into(),
-            has_chat_template: 0,
+            has_chat_template: model.chat_template().is_ok().into(),
             token_count: number(model.tokenizer().token_count()),
             vocab_size: config.map_or(0, |c| number(c.vocab_size)),
             context_limit: config.map_or(0, |c| number(c.max_position_embeddings)),

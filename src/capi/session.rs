@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::ptr::{null, null_mut};
 
 use super::arguments::{Out, Sized32, as_i32, flags, init, options, text, tokens};
+use super::chat::{encoding, request};
 use super::guard::{call, call_void};
 use super::handle::{self, Freed, Object};
 use super::model::qwen_model;
@@ -162,6 +163,45 @@ pub unsafe extern "C" fn qwen_session_feed_text(
         let text = self::text("text", text, length)?;
         let result = session.feed_text(text, added_tokens(flags)?);
         session.judge(result)?;
+        Ok(QWEN_OK)
+    })
+}
+
+/// Makes the session hold exactly a conversation, rendered by the checkpoint's template and
+/// ready for the answer. Call it once per turn with all messages so far, the assistant's
+/// answers among them: what the session holds already is not computed again.
+///
+/// json, length: as for qwen_chat_render().
+/// flags: QWEN_CHAT_AS_TRANSFORMERS or 0.
+/// total: receives the tokens of the conversation; NULL if not wanted.
+/// computed: receives how many of them this call computed; NULL if not wanted.
+///
+/// Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT, QWEN_ERROR_TEMPLATE (see
+/// qwen_chat_render()) and QWEN_ERROR_CONTEXT_OVERFLOW, which leave the session as it was;
+/// QWEN_CANCELLED, QWEN_ERROR_OUT_OF_MEMORY and QWEN_ERROR_FORKED, which leave it with a
+/// beginning of the conversation, and usable: the same call again completes it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qwen_session_feed_chat(
+    session: *mut qwen_session,
+    json: *const c_char,
+    length: usize,
+    flags: u32,
+    total: *mut usize,
+    computed: *mut usize,
+) -> qwen_status {
+    // SAFETY: pointers are NULL or as the header asks for.
+    call(|| unsafe {
+        let outs = (Out::optional("total", total)?, Out::optional("computed", computed)?);
+        let set = |total, computed| {
+            outs.0.iter().for_each(|out| out.set(total));
+            outs.1.iter().for_each(|out| out.set(computed));
+        };
+        set(0, 0);
+        let mut session = handle::write::<Session>(session)?;
+        let request = request(json, length)?;
+        let result = session.feed_chat(&request, encoding(flags)?);
+        let fed = session.judge(result)?;
+        set(fed.total, fed.computed);
         Ok(QWEN_OK)
     })
 }
