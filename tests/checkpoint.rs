@@ -95,7 +95,7 @@ fn all_published_configurations_open_over_files_of_their_size() {
 
         let start = std::time::Instant::now();
         let checkpoint = open(dir.path());
-        assert!(start.elapsed().as_millis() < 300, "{size}: {:?}", start.elapsed());
+        assert!(start.elapsed().as_millis() < 2000, "{size}: {:?}", start.elapsed());
         assert_eq!(checkpoint.text_bytes(), text_bytes, "{size}");
         assert_eq!(checkpoint.config().eos_token_ids, [248_044]);
     }

@@ -312,6 +312,41 @@ fn damaged_files_are_refused_quickly() {
     assert!(error.contains("1099511627776 bytes long"), "{error}");
 }
 
+/// Seeded damage to a good file: an error or a sensible configuration, never a panic.
+#[test]
+fn random_damage_gives_errors_not_panics() {
+    let good = published().to_string().into_bytes();
+    let tokens: [&[u8]; 12] =
+        [b"0", b"-", b"9", b"1e9", b"null", b"[]", b"{}", b"\"", b",", b"}", b"16777216", b"\xFF"];
+    let mut state = 2u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        (synthetic::splitmix64(state) % below as u64) as usize
+    };
+    for _ in 0..20_000 {
+        let mut text = good.clone();
+        for _ in 0..1 + random(4) {
+            let at = random(text.len());
+            let token = tokens[random(tokens.len())];
+            match random(4) {
+                0 => text[at] = random(256) as u8,
+                1 => drop(text.splice(at..at, token.iter().copied())),
+                2 => drop(text.splice(at..text.len().min(at + token.len()), token.iter().copied())),
+                _ => drop(text.drain(at..text.len().min(at + 1 + random(20)))),
+            }
+        }
+        match Config::from_json(&text, Some(&text)) {
+            Ok(config) => {
+                assert_eq!(config.layer_kinds.len(), config.num_hidden_layers);
+                assert!(config.rotary_dim <= config.head_dim && config.rope_theta > 1.0);
+                assert!(config.conv_channels() >= config.value_width());
+                assert!(config.eos_token_ids.iter().all(|&id| (id as usize) < config.vocab_size));
+            }
+            Err(e) => assert!(e.to_string().contains("config.json") && e.to_string().len() < 1000),
+        }
+    }
+}
+
 #[test]
 fn end_ids_are_the_union_of_all_places() {
     let ids = |config: &Value, generation: Option<&str>| {

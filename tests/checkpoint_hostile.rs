@@ -1,7 +1,8 @@
 //! Damaged and hostile weight files: an error that names the trouble, at once, without large
 //! allocations, never a panic.
-#![allow(unsafe_code)] // the counting allocator
 
+#[path = "support/counting.rs"]
+mod counting;
 #[path = "support/micro.rs"]
 mod micro;
 #[path = "support/synthetic.rs"]
@@ -9,63 +10,21 @@ mod synthetic;
 #[path = "support/temp.rs"]
 mod temp;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use counting::{held, peak};
 use micro::{Raw, folder, good, micro, refusal, refused, write_anew, write_raw};
 use qwen35::ErrorKind;
 use qwen35::checkpoint::{Checkpoint, Dtype};
 use serde_json::{Value, json};
 use synthetic::{PREFIX, Spec, TensorSpec, splitmix64, write_file};
 
-/// Counts what each thread holds, so that tests can run side by side.
-struct Counting;
-
-thread_local! {
-    static HELD: Cell<isize> = const { Cell::new(0) };
-    static PEAK: Cell<isize> = const { Cell::new(0) };
-}
-
-fn count(change: isize) {
-    // A thread that is ending has no counters any more, and nobody asks for them.
-    let _ = HELD.try_with(|held| {
-        held.set(held.get() + change);
-        let _ = PEAK.try_with(|peak| peak.set(peak.get().max(held.get())));
-    });
-}
-
-// SAFETY: memory comes from and goes to the system's allocator, unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: as the caller promised.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: as the caller promised.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// The result of `body` and the most memory it held at a time.
-fn peak<R>(body: impl FnOnce() -> R) -> (R, usize) {
-    let before = HELD.get();
-    PEAK.set(before);
-    let result = body();
-    (result, (PEAK.get() - before) as usize)
-}
-
-/// [`refused`], within a second and half a megabyte.
+/// [`refused`], within seconds (of a busy machine) and half a megabyte.
 fn refused_cheaply(path: &Path, parts: &[&str]) {
     let start = Instant::now();
     let (_, held) = peak(|| refused(path, parts));
-    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     assert!(held < 1 << 19, "{held} bytes");
 }
 
@@ -149,7 +108,7 @@ fn a_header_that_is_not_an_object_of_tensors_is_refused() {
         write_raw(&file, &header, b"");
         let start = Instant::now();
         let (_, held) = peak(|| refused(dir.path(), &["model.safetensors", part]));
-        assert!(start.elapsed() < Duration::from_secs(2), "{part}: {:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(5), "{part}: {:?}", start.elapsed());
         assert!(held < 24 * header.len() + (1 << 16), "{part}: {held} for {}", header.len());
     }
 }
@@ -299,7 +258,7 @@ fn unknown_names_are_refused_with_examples() {
     tensors[3].stored = tensors[3].name.replace(PREFIX, "model.");
     refused_cheaply(
         folder(&spec, &tensors).path(),
-        &["more than one prefix", "\"model.\" (1 tensors)", "\"model.language_model.\""],
+        &["more than one prefix", "\"model.\" (1)", "\"model.language_model.\""],
     );
 }
 
@@ -479,7 +438,7 @@ fn random_damage_gives_errors_not_panics() {
         let start = Instant::now();
         let (result, held) = peak(|| Checkpoint::open(dir.path()));
         assert!(held < 1 << 19, "round {round}: {held} bytes");
-        assert!(start.elapsed() < Duration::from_secs(1), "round {round}");
+        assert!(start.elapsed() < Duration::from_secs(5), "round {round}");
         match result {
             Ok(checkpoint) => {
                 // Changes that do not matter, in padding for one. All tensors must be readable.
@@ -571,11 +530,11 @@ fn repeated_failures_do_not_leak() {
     tensors.pop();
     let dir = folder(&spec, &tensors);
     refusal(dir.path());
-    let before = HELD.get();
+    let before = held();
     for _ in 0..50 {
         refusal(dir.path());
     }
-    assert_eq!(HELD.get(), before);
+    assert_eq!(held(), before);
     write_file(&dir.join("model.safetensors"), &spec.tensors(), 0).unwrap();
     let files = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let mapped = || {
@@ -583,7 +542,7 @@ fn repeated_failures_do_not_leak() {
         maps.lines().filter(|l| l.contains(dir.path().to_str().unwrap())).count()
     };
     drop(Checkpoint::open(dir.path()).unwrap());
-    let (held, open) = (HELD.get(), files());
+    let (memory, open) = (held(), files());
     let tensor = Checkpoint::open(dir.path()).unwrap().tensor("norm.weight", &[8]).unwrap();
     assert_eq!(mapped(), 1, "a tensor keeps its file mapped");
     assert_eq!(tensor.to_f32().len(), 8);
@@ -592,6 +551,6 @@ fn repeated_failures_do_not_leak() {
     for _ in 0..50 {
         drop(Checkpoint::open(dir.path()).unwrap());
     }
-    assert_eq!(HELD.get(), held);
+    assert_eq!(held(), memory);
     assert!(files() <= open + 8, "other tests may hold a few files");
 }

@@ -62,9 +62,9 @@ pub(super) fn text_prefix<'a>(names: impl Iterator<Item = &'a str> + Clone) -> R
         }
         (Some(_), Some(_)) => {
             let each: Vec<String> =
-                prefixes.iter().map(|(p, n)| format!("\"{p}\" ({n} tensors)")).collect();
+                prefixes.iter().map(|(p, n)| format!("\"{p}\" ({n})")).collect();
             Err(Error::format(format!(
-                "tensors of the text model lie under more than one prefix: {}",
+                "tensors of the text model lie under more than one prefix, which (how many): {}",
                 list(&each)
             )))
         }
