@@ -1,0 +1,156 @@
+"""Skills about numbers. The held-out split is by operands: see `skills.reserved`."""
+
+from skills import Item, cap, number, pick
+
+ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
+TENS = "zero ten twenty thirty forty fifty sixty seventy eighty ninety".split()
+
+
+def words(n):
+    if n < 20:
+        return ONES[n]
+    if n == 100:
+        return "one hundred"
+    return TENS[n // 10] + ("-" + ONES[n % 10] if n % 10 else "")
+
+
+ADD = ["What is {a} + {b}?", "What is {a} plus {b}?", "{a} + {b}", "{a}+{b}", "{a} + {b} = ?", "How much is {a} plus {b}?", "Add {a} and {b}.", "Calculate {a} + {b}.",
+       "What's {a} plus {b}?", "How much is {a} + {b}?", "What do you get if you add {a} and {b}?", "Can you add {a} and {b}?", "What is the sum of {a} and {b}?",
+       "{a} plus {b}?", "Compute {a} + {b}.", "~Please work out {a} + {b}.", "~Tell me {a} plus {b}.", "~What does {a} + {b} make?", "~If I add {a} and {b}, what do I get?"]
+SUB = ["What is {a} - {b}?", "What is {a} minus {b}?", "{a} - {b}", "{a}-{b}", "{a} - {b} = ?", "How much is {a} minus {b}?", "Subtract {b} from {a}.", "Calculate {a} - {b}.",
+       "What's {a} minus {b}?", "How much is {a} - {b}?", "Take {b} away from {a}.", "{a} minus {b}?", "Compute {a} - {b}.",
+       "~Please work out {a} - {b}.", "~Tell me {a} minus {b}.", "~What does {a} - {b} make?"]
+MUL = ["What is {a} * {b}?", "What is {a} times {b}?", "{a} * {b}", "{a} x {b}", "{a} times {b} = ?", "How much is {a} times {b}?", "Multiply {a} by {b}.", "Calculate {a} * {b}.",
+       "What's {a} times {b}?", "How much is {a} x {b}?", "Multiply {a} and {b}.", "{a} times {b}?", "What is the product of {a} and {b}?",
+       "~Please work out {a} * {b}.", "~Tell me {a} times {b}.", "~What does {a} x {b} make?"]
+
+
+def steps(a, op, b):
+    """How the thinking part works a sum out."""
+    c = a + b if op == "+" else a - b
+    if a < 10 and b < 10 or op == "+" and (a < 10 or b < 10) and a % 10 + b % 10 < 10:
+        return f"{a} {op} {b} = {c}."
+    ta, tb, oa, ob = a // 10 * 10, b // 10 * 10, a % 10, b % 10
+    if op == "+":
+        return f"Tens: {ta} + {tb} = {ta + tb}. Ones: {oa} + {ob} = {oa + ob}. Together: {ta + tb} + {oa + ob} = {c}."
+    return f"First {a} - {tb} = {a - tb}. Then {a - tb} - {ob} = {c}."
+
+
+def arithmetic(r, held, wide=False):
+    """Sums within 0..20, two digits with one digit, the times table; `wide`: any two digits (when thinking)."""
+
+    def pair():
+        if wide:
+            return r.randint(10, 99), r.randint(2, 99)
+        if r.random() < 0.75:
+            return r.randint(0, 20), r.randint(0, 20)
+        return r.randint(10, 99), r.randint(1, 9)
+
+    kind = r.random()
+    if kind < 0.42:
+        def draw():
+            x, y = pair()
+            return (x, "+", y) if wide or x <= 20 or r.random() < 0.7 else (y, "+", x)
+
+        a, _, b = number(r, held, draw)
+        ask, c, op = pick(r, held, ADD), a + b, "+"
+    elif kind < 0.74:
+        def draw():
+            x, y = pair()
+            return max(x, y), "-", min(x, y)
+
+        a, _, b = number(r, held, draw)
+        ask, c, op = pick(r, held, SUB), a - b, "-"
+    else:
+        a, b = r.randint(0, 10), r.randint(0, 10)
+        ask, c, op = pick(r, held, MUL), a * b, "*"
+    think = steps(a, op, b) if op != "*" else f"From the times table: {a} * {b} = {c}."
+    return Item("arithmetic", ask.format(a=a, b=b), f"{a} {op} {b} = {c}.", str(c), think)
+
+
+def arithmetic_wide(r, held):
+    return arithmetic(r, held, True)
+
+
+def word_problem(r, held):
+    import facts as W
+
+    name = r.choice(W.NAMES)
+    thing = r.choice([p[1] for p in W.PLURALS[:40]])
+    a, _, b = number(r, held, lambda: (r.randint(2, 20), "story", r.randint(2, 20)))
+    if r.random() < 0.5:
+        ask = pick(r, held, ["{n} has {a} {t} and gets {b} more. How many {t} does {n} have now?", "{n} has {a} {t}. {n} buys {b} more. How many {t} are there?",
+                             "There are {a} {t}. Then {b} more come. How many {t} are there?", "~{n} had {a} {t} and found {b} more. How many {t} does {n} have?"])
+        c, op = a + b, "+"
+    else:
+        a, b = max(a, b), min(a, b)
+        ask = pick(r, held, ["{n} has {a} {t} and gives away {b}. How many {t} are left?", "{n} has {a} {t}. {n} loses {b}. How many {t} are left?",
+                             "There are {a} {t}. Then {b} go away. How many {t} are left?", "~{n} had {a} {t} and sold {b}. How many {t} are left?"])
+        c, op = a - b, "-"
+    return Item("word problem", ask.format(n=name, a=a, b=b, t=thing), f"{a} {op} {b} = {c}, so the answer is {c}.", str(c), f"I have to work out {a} {op} {b}. {steps(a, op, b)}")
+
+
+def compare(r, held):
+    def draw():
+        x = r.randint(0, 99)
+        y = r.randint(0, 99) if r.random() < 0.7 else min(99, x + r.randint(1, 9))
+        return (x, "?", y) if x != y else (x, "?", (y + 1) % 100)
+
+    a, _, b = number(r, held, draw)
+    if r.random() < 0.5:
+        a, b = b, a
+    if r.random() < 0.6:
+        ask = pick(r, held, ["Which is bigger, {a} or {b}?", "Which number is larger: {a} or {b}?", "What is more, {a} or {b}?", "{a} or {b}: which is bigger?", "~Which of the two is bigger: {a} or {b}?", "~Tell me the larger number, {a} or {b}."])
+        c, w = max(a, b), "bigger"
+    else:
+        ask = pick(r, held, ["Which is smaller, {a} or {b}?", "Which number is smaller: {a} or {b}?", "What is less, {a} or {b}?", "{a} or {b}: which is smaller?", "~Which of the two is smaller: {a} or {b}?", "~Tell me the smaller number, {a} or {b}."])
+        c, w = min(a, b), "smaller"
+    other = a + b - c
+    return Item("compare", ask.format(a=a, b=b), f"{c} is {w} than {other}.", str(c), f"I compare {a} and {b}. {c} is {w}.")
+
+
+def neighbour(r, held):
+    n, _ = number(r, held, lambda: (r.randint(1, 199), "next"))
+    if r.random() < 0.5:
+        ask = pick(r, held, ["What number comes after {n}?", "Which number follows {n}?", "What comes after {n}?", "Tell me the number after {n}.", "~Name the number right after {n}.", "~Which number is next after {n}?"])
+        return Item("next number", ask.format(n=n), f"{n + 1} comes after {n}.", str(n + 1), f"{n} + 1 = {n + 1}.")
+    ask = pick(r, held, ["What number comes before {n}?", "Which number is before {n}?", "What comes before {n}?", "Tell me the number before {n}.", "~Name the number right before {n}."])
+    return Item("next number", ask.format(n=n), f"{n - 1} comes before {n}.", str(n - 1), f"{n} - 1 = {n - 1}.")
+
+
+def count(r, held):
+    a, _, b = number(r, held, lambda: (r.randint(0, 40), "to", r.randint(2, 11)))
+    b += a
+    if r.random() < 0.7:
+        run = range(a, b + 1)
+        ask = pick(r, held, ["Count from {a} to {b}.", "Can you count from {a} to {b}?", "Please count from {a} up to {b}.", "count {a} to {b}", "Count up from {a} to {b}.", "~Start at {a} and count to {b}.", "~Would you count from {a} to {b}?"]).format(a=a, b=b)
+    else:
+        run = range(b, a - 1, -1)
+        ask = pick(r, held, ["Count down from {b} to {a}.", "Count backwards from {b} to {a}.", "Can you count down from {b} to {a}?", "~Start at {b} and count down to {a}.", "~Please go backwards from {b} to {a}."]).format(a=a, b=b)
+    text = ", ".join(map(str, run))
+    return Item("counting", ask, text + ".", text, f"I count in steps of one from {run[0]} to {run[-1]}.")
+
+
+def number_words(r, held):
+    n = r.randint(0, 100)
+    w = words(n)
+    if r.random() < 0.5:
+        ask = pick(r, held, ["Write {n} in words.", "How do you write {n} in words?", "Write the number {n} as a word.", "{n} in words", "~Put the number {n} into words.", "~What is {n} in words?"])
+        return Item("number words", ask.format(n=n), f"{n} in words is {w}.", w, f"{n} is {w}.")
+    ask = pick(r, held, ["Write {w} as a number.", "Write {w} in digits.", "What is {w} in digits?", "{w} as a number", "~Put {w} into digits.", "~Which number is {w}?"])
+    return Item("number words", ask.format(w=w), f"{cap(w)} in digits is {n}.", str(n), f"{cap(w)} is {n}.")
+
+
+def even(r, held):
+    n, _ = number(r, held, lambda: (r.randint(0, 99), "even"))
+    ask = pick(r, held, ["Is {n} even or odd?", "Is {n} odd or even?", "Is the number {n} even or odd?", "{n}: even or odd?", "~Tell me if {n} is even or odd.", "~Would you call {n} odd or even?"])
+    w = "odd" if n % 2 else "even"
+    return Item("even or odd", ask.format(n=n), f"{n} is {w}.", w, f"The last digit of {n} is {n % 10}, so it is {w}.")
+
+
+def sort(r, held):
+    n = r.randint(3, 4)
+    xs = list(number(r, held, lambda: tuple(r.sample(range(0, 30), n))))
+    ask = pick(r, held, ["Sort these numbers: {x}.", "Put these numbers in order: {x}.", "Sort {x}.", "Order these from small to big: {x}.", "~Bring these numbers into order: {x}.", "~Arrange {x} from small to big."])
+    out = ", ".join(map(str, sorted(xs)))
+    return Item("sorting", ask.format(x=", ".join(map(str, xs))), out + ".", out, f"The smallest is {min(xs)}, the biggest is {max(xs)}.")

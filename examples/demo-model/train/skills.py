@@ -1,0 +1,326 @@
+"""Single questions and answers: every skill makes an `Item` from a random source.
+
+A phrasing that starts with "~" is reserved for the held-out set: training never
+uses it, the held-out set uses nothing else. Numbers are split in the same way by
+`reserved`.
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+import facts as W
+
+
+@dataclass
+class Item:
+    kind: str
+    ask: str
+    full: str  # the answer as a sentence
+    short: str = ""  # the answer as one word or number, if there is one
+    think: str = ""  # what is said inside <think>
+    more: tuple = ()  # (ask, full, short) of a follow-up such as "And Spain?"
+
+
+def reserved(*key, of=9):
+    """True for one key in `of`: kept out of training."""
+    digest = hashlib.sha256(repr(key).encode()).digest()
+    return digest[0] % of == 0
+
+
+def pick(r, held, phrases):
+    return r.choice([p.lstrip("~") for p in phrases if p.startswith("~") == held])
+
+
+def cap(s):
+    return s[:1].upper() + s[1:]
+
+
+def number(r, held, make):
+    """Draws from `make` until the split is right."""
+    while True:
+        value = make()
+        if reserved(*value) == held:
+            return value
+
+
+# ---- the world ---------------------------------------------------------------
+
+CAPITAL = [
+    "What is the capital of {c}?", "What's the capital of {c}?", "Which city is the capital of {c}?",
+    "Tell me the capital of {c}.", "Name the capital of {c}.", "The capital of {c} is what?",
+    "What is {c}'s capital?", "Do you know the capital of {c}?", "capital of {c}",
+    "Can you tell me what the capital of {c} is?", "What city is the capital of {c}?", "capital of {c}?",
+    "I need to know the capital of {c}.", "Give me the capital of {c}.", "{C}: what is its capital?",
+    "Which city is {c}'s capital?", "I forgot the capital of {c}. What is it?",
+    "~Could you name the capital of {c} for me?", "~What would be the capital of {c}?",
+    "~Say which city is the capital of {c}.", "~Of {c}, what is the capital?",
+    "~In {c}, which city is the capital?", "~I wonder what the capital of {c} is.",
+]
+
+
+def capital(r, held):
+    c, city, _, _ = r.choice(W.COUNTRIES)
+    full = f"The capital of {c} is {city}."
+    d, other, _, _ = r.choice(W.COUNTRIES)
+    again = r.choice(["And {c}?", "And of {c}?", "What about {c}?", "and {c}", "And the capital of {c}?"]).format(c=d)
+    return Item("capital", pick(r, held, CAPITAL).format(c=c, C=cap(c)), full, city,
+                f"The user wants the capital of {c}. That is {city}.",
+                (again, f"The capital of {d} is {other}.", other))
+
+
+def capital_of(r, held):
+    c, city, _, _ = r.choice(W.COUNTRIES)
+    ask = pick(r, held, [
+        "{x} is the capital of which country?", "Which country has {x} as its capital?", "What country is {x} the capital of?",
+        "Of which country is {x} the capital?", "{x} is the capital of what?", "Name the country whose capital is {x}.",
+        "~Tell me which country {x} is the capital of.", "~Whose capital is {x}?", "~The city {x} is the capital of which country?",
+    ]).format(x=city)
+    return Item("capital", ask, f"{city} is the capital of {c}.", c, f"I look for a country with the capital {city}. That is {c}.")
+
+
+def capital_check(r, held):
+    c, city, _, _ = r.choice(W.COUNTRIES)
+    ask = pick(r, held, ["Is {x} the capital of {c}?", "Is the capital of {c} {x}?", "{x} is the capital of {c}, right?",
+                         "Is it true that {x} is the capital of {c}?", "~The capital of {c} is {x}, is it not?", "~Am I right that {x} is the capital of {c}?"])
+    if r.random() < 0.5:
+        return Item("yes or no", ask.format(x=city, c=c), f"Yes, {city} is the capital of {c}.", "Yes", f"The capital of {c} is {city}. So yes.")
+    wrong = r.choice([x[1] for x in W.COUNTRIES if x[1] != city])
+    return Item("yes or no", ask.format(x=wrong, c=c), f"No, the capital of {c} is {city}.", "No", f"The capital of {c} is {city}, not {wrong}. So no.")
+
+
+def continent(r, held):
+    c, _, where, _ = r.choice(W.COUNTRIES)
+    ask = pick(r, held, ["Which continent is {c} in?", "On which continent is {c}?", "Where is {c}?", "What continent is {c} on?",
+                         "In which part of the world is {c}?", "Tell me the continent of {c}.", "{C} is on which continent?",
+                         "~Name the continent where {c} is.", "~Can you tell me which continent {c} is in?", "~Where in the world is {c}?"])
+    are = "are" if c in ("the Netherlands", "the Philippines", "the United States") else "is"
+    return Item("continent", ask.format(c=c, C=cap(c)), f"{cap(c)} {are} in {where}.", where, f"{cap(c)} {are} on the continent {where}.")
+
+
+def language(r, held):
+    c, _, _, tongue = r.choice(W.COUNTRIES)
+    ask = pick(r, held, ["What language do people speak in {c}?", "Which language is spoken in {c}?", "What do they speak in {c}?",
+                         "What is the language of {c}?", "In {c}, what language do people speak?", "Tell me the language of {c}.",
+                         "~Name the language people speak in {c}.", "~People in {c} speak which language?"])
+    return Item("language", ask.format(c=c), f"People in {c} speak {tongue}.", tongue, f"The main language of {c} is {tongue}.")
+
+
+OPP = [
+    "What is the opposite of {w}?", "What's the opposite of {w}?", "Give me the opposite of {w}.", "opposite of {w}",
+    "Tell me the opposite of {w}.", "Which word is the opposite of {w}?", "What is the opposite of the word {w}?",
+    "{W}: what is the opposite?", "Which word means the opposite of {w}?", "The opposite of {w} is what?",
+    'What is the opposite of "{w}"?', "If something is not {w}, what is it?", "Name the opposite of {w}.", "Do you know the opposite of {w}?",
+    "~Can you give me the opposite of {w}?", "~What word is the opposite of {w}?", "~Of {w}, what is the opposite?",
+    "~I need the opposite of {w}.", '~Say the opposite of "{w}".',
+]
+
+
+def opposite(r, held):
+    a, b = r.choice(W.OPPOSITES)
+    d, e = r.choice(W.OPPOSITES)
+    if r.random() < 0.5:
+        a, b = b, a
+    if r.random() < 0.5:
+        d, e = e, d
+    again = r.choice(["And of {w}?", "And {w}?", "What about {w}?", "and the opposite of {w}?"]).format(w=d)
+    return Item("opposite", pick(r, held, OPP).format(w=a, W=cap(a)), f"The opposite of {a} is {b}.", b,
+                f"The user wants a word that means the opposite of {a}. That is {b}.", (again, f"The opposite of {d} is {e}.", e))
+
+
+def plural(r, held):
+    a, b = r.choice(W.PLURALS)
+    d, e = r.choice(W.PLURALS)
+    ask = pick(r, held, ["What is the plural of {w}?", "What's the plural of {w}?", "Give me the plural of {w}.", "plural of {w}",
+                         "How do you say more than one {w}?", "One {w}, two what?", "What is the plural form of {w}?", "Tell me the plural of {w}.",
+                         'What is the plural of "{w}"?', "Make {w} plural.", "~Can you tell me the plural of {w}?", "~The plural of {w} is what?",
+                         "~How is the plural of {w} written?"])
+    again = r.choice(["And of {w}?", "And {w}?", "What about {w}?"]).format(w=d)
+    return Item("plural", ask.format(w=a), f"The plural of {a} is {b}.", b, f"One {a}, two {b}.", (again, f"The plural of {d} is {e}.", e))
+
+
+def past(r, held):
+    a, b = r.choice(W.PASTS)
+    d, e = r.choice(W.PASTS)
+    ask = pick(r, held, ["What is the past tense of {w}?", "What's the past tense of {w}?", "Give me the past of {w}.", "past tense of {w}",
+                         "Put {w} in the past tense.", "Tell me the past tense of {w}.", "What is the past form of {w}?",
+                         'What is the past tense of "{w}"?', "~Can you tell me the past tense of {w}?", "~The past tense of {w} is what?"])
+    again = r.choice(["And of {w}?", "And {w}?", "What about {w}?"]).format(w=d)
+    return Item("past tense", ask.format(w=a), f"The past tense of {a} is {b}.", b, f"Today I {a}, yesterday I {b}.",
+                (again, f"The past tense of {d} is {e}.", e))
+
+
+def colour(r, held):
+    a, b = r.choice(W.COLOURS)
+    ask = pick(r, held, ["What colour is {w}?", "Which colour is {w}?", "Tell me the colour of {w}.", "What is the colour of {w}?", "What color is {w}?",
+                         "{W} has which colour?", "Do you know what colour {w} is?", "~Name the colour of {w}.", "~Of what colour is {w}?",
+                         "~Can you tell me what colour {w} is?"])
+    return Item("colour", ask.format(w=a, W=cap(a)), f"{cap(a)} is {b}.", b, f"The colour of {a} is {b}.")
+
+
+def sound(r, held):
+    a, b = r.choice(W.SOUNDS)
+    ask = pick(r, held, ["What sound does {w} make?", "What does {w} say?", "Which sound does {w} make?", "How does {w} sound?", "Tell me the sound of {w}.",
+                         "What noise does {w} make?", "~Make the sound of {w}.", "~Can you tell me what sound {w} makes?"])
+    return Item("sound", ask.format(w=a), f"{cap(a)} says {b}.", b, f"The sound of {a} is {b}.")
+
+
+def young(r, held):
+    a, b = r.choice(W.YOUNG)
+    ask = pick(r, held, ["What is a young {w} called?", "What is a baby {w} called?", "What do you call a baby {w}?", "What is the young of a {w} called?",
+                         "What do you call a young {w}?", "Name a baby {w}.", "~How do you call the young of a {w}?", "~A baby {w} is called what?"])
+    art = "An" if b[0] in "aeiou" else "A"
+    return Item("young animal", ask.format(w=a).replace("a owl", "an owl").replace("a eagle", "an eagle"),
+                f"A young {a} is called {art.lower()} {b}.", b, f"{art} {b} is a young {a}.")
+
+
+def article(w):
+    return ("an " if w[0] in "aeiou" else "a ") + w
+
+
+PLAIN = ("a colour", "a metal", "a drink", "a sport", "a planet")
+MASS = {"a colour", "a metal", "a drink", "a sport", "a planet"}
+
+
+def category(r, held):
+    cat = r.choice(list(W.CATEGORIES))
+    w = r.choice(W.CATEGORIES[cat])
+    thing = w if cat in MASS else article(w)
+    if r.random() < 0.5:
+        ask = pick(r, held, ["What kind of thing is {w}?", "What sort of thing is {w}?", "Is {w} {x} or {y}?", "{W}: {x} or {y}?", "What type of thing is {w}?",
+                             "~Which is {w}, {x} or {y}?", "~Tell me what kind of thing {w} is."])
+        other = r.choice([c for c in W.CATEGORIES if c != cat])
+        x, y = (cat, other) if r.random() < 0.5 else (other, cat)
+        return Item("category", ask.format(w=thing, W=cap(thing), x=x, y=y), f"{cap(thing)} is {cat}.", cat.split(" ", 1)[1], f"{cap(thing)} is {cat}.")
+    ask = pick(r, held, ["Is {w} {x}?", "Is it true that {w} is {x}?", "{W} is {x}, right?", "Would you say {w} is {x}?", "~Am I right that {w} is {x}?", "~Do you think {w} is {x}?"])
+    if r.random() < 0.5:
+        return Item("yes or no", ask.format(w=thing, W=cap(thing), x=cat), f"Yes, {thing} is {cat}.", "Yes", f"{cap(thing)} is {cat}. So yes.")
+    bad = r.choice([c for c in W.CATEGORIES if c != cat and not (cat in ("a bird", "a fish", "an insect") and c == "an animal")])
+    return Item("yes or no", ask.format(w=thing, W=cap(thing), x=bad), f"No, {thing} is {cat}.", "No", f"{cap(thing)} is {cat}, not {bad}. So no.")
+
+
+DEF = [
+    "What is {w}?", "What's {w}?", "Define {w}.", "What does the word {b} mean?", "What does {b} mean?", "Tell me what {w} is.",
+    "Can you explain what {w} is?", "Explain the word {b}.", "What is the meaning of {b}?", "Do you know what {w} is?", "what is {w}",
+    "Give me a definition of {b}.", "How would you define {b}?", "I do not know what {w} is. Can you help?", "Please explain {b}.",
+    "Tell me about {w}.", "~Could you tell me what {w} is?", "~What do people mean by {b}?", "~I would like a definition of {b}.",
+    "~What exactly is {w}?", "~Say in a few words what {w} is.",
+]
+
+
+def definition(r, held):
+    w, text = r.choice(W.DEFINITIONS)
+    bare = w.split(" ", 1)[1]
+    return Item("definition", pick(r, held, DEF).format(w=w, b=bare), f"{cap(w)} is {text}.", "", f"The user wants to know what {w} is. I know this word.")
+
+
+def how_many(r, held):
+    q, full, n = r.choice(W.NUMBERS_OF)
+    ask = pick(r, held, ["How many {q}?", "how many {q}", "Tell me how many {q}.", "Do you know how many {q}?", "~Can you say how many {q}?", "~I wonder how many {q}."])
+    return Item("how many", ask.format(q=q), full, n, f"This is a number I know: {n}.")
+
+
+# ---- days, months, letters ------------------------------------------------------
+
+def sequence(r, held):
+    which = r.choice(["day", "month", "letter"])
+    names = {"day": W.DAYS, "month": W.MONTHS, "letter": list(W.LETTERS)}[which]
+    i = r.randrange(len(names))
+    a, b = names[i], names[(i + 1) % len(names)]
+    if which == "letter" and i == 25:
+        a, b = "Y", "Z"
+    name = f"the letter {a}" if which == "letter" and r.random() < 0.5 else a
+    name_b = f"the letter {b}" if which == "letter" and r.random() < 0.5 else b
+    if r.random() < 0.55:
+        ask = pick(r, held, ["What {k} comes after {a}?", "Which {k} comes after {a}?", "Which {k} follows {a}?", "What is the {k} after {a}?", "Tell me the {k} after {a}.",
+                             "What comes after {a}?", "After {a} comes which {k}?", "~Which {k} is next after {a}?", "~Name the {k} that follows {a}.", "~What {k} do we have right after {a}?"])
+        return Item("next " + which, ask.format(k=which, a=name), f"{b} comes after {a}." if which != "letter" else f"The letter {b} comes after {a}.", b, f"The order is {a}, {b}. So the answer is {b}.")
+    ask = pick(r, held, ["What {k} comes before {b}?", "Which {k} comes before {b}?", "What is the {k} before {b}?", "Tell me the {k} before {b}.",
+                         "What comes before {b}?", "Before {b} comes which {k}?", "~Which {k} is right before {b}?", "~Name the {k} that comes before {b}."])
+    return Item("next " + which, ask.format(k=which, b=name_b), f"{a} comes before {b}." if which != "letter" else f"The letter {a} comes before {b}.", a, f"The order is {a}, {b}. So the answer is {a}.")
+
+
+def tomorrow(r, held):
+    i = r.randrange(7)
+    today, move = W.DAYS[i], r.choice([("tomorrow", 1), ("yesterday", -1)])
+    ask = pick(r, held, ["Today is {t}. What day is {m}?", "If today is {t}, what day is {m}?", "It is {t} today. Which day is {m}?", "What day is {m} if today is {t}?",
+                         "~Today it is {t}. Tell me which day is {m}.", "~Suppose today is {t}. What day is {m}?"])
+    day = W.DAYS[(i + move[1]) % 7]
+    was = "was" if move[1] < 0 else "is"
+    word = ask.format(t=today, m=move[0])
+    if move[1] < 0:
+        word = word.replace("day is yesterday", "day was yesterday")
+    return Item("next day", word, f"{cap(move[0])} {was} {day}.", day, f"Today is {today}. {cap(move[0])} {was} {day}.")
+
+
+def position(r, held):
+    if r.random() < 0.4:
+        i = r.randrange(7)
+        ask = pick(r, held, ["What is the {o} day of the week?", "Which day is the {o} day of the week?", "Name the {o} day of the week.", "~Tell me which day of the week is the {o}.", "~The {o} day of the week is which?"])
+        return Item("order", ask.format(o=W.ORDINALS[i]), f"The {W.ORDINALS[i]} day of the week is {W.DAYS[i]}.", W.DAYS[i], f"Counting from Monday, the {W.ORDINALS[i]} is {W.DAYS[i]}.")
+    i = r.randrange(12)
+    m, o = W.MONTHS[i], W.ORDINALS[i]
+    style = r.randrange(3)
+    if style == 0:
+        ask = pick(r, held, ["What is the {o} month of the year?", "Which month is the {o} month?", "Name the {o} month of the year.", "~Tell me which month is the {o} of the year.", "~The {o} month of the year is which?"])
+        return Item("order", ask.format(o=o), f"The {o} month of the year is {m}.", m, f"Counting from January, the {o} is {m}.")
+    if style == 1:
+        ask = pick(r, held, ["How many days does {m} have?", "How many days are in {m}?", "How long is {m}?", "How many days has {m}?", "~Tell me the number of days in {m}.", "~{m} has how many days?"])
+        return Item("order", ask.format(m=m), f"{m} has {W.MONTH_DAYS[i]} days.", str(W.MONTH_DAYS[i]), f"{m} has {W.MONTH_DAYS[i]} days.")
+    season = dict(W.SEASONS)[m]
+    ask = pick(r, held, ["In which season is {m}?", "Which season is {m} in?", "What season is it in {m}?", "{m} is in which season?", "~Tell me the season of {m}.", "~What season does {m} belong to?"])
+    return Item("order", ask.format(m=m), f"{m} is in {season}.", season, f"In the north, {m} is in {season}.")
+
+
+def lists(r, held):
+    which = r.choice(["days", "months", "seasons", "letters"])
+    if which == "days":
+        return Item("list", pick(r, held, ["Name the days of the week.", "List the days of the week.", "What are the days of the week?", "~Tell me all days of the week."]),
+                    "The days of the week are " + ", ".join(W.DAYS[:-1]) + " and Sunday.")
+    if which == "months":
+        return Item("list", pick(r, held, ["Name the months of the year.", "List the months.", "What are the months of the year?", "~Tell me all months of the year."]),
+                    "The months of the year are " + ", ".join(W.MONTHS[:-1]) + " and December.")
+    if which == "seasons":
+        return Item("list", pick(r, held, ["Name the seasons.", "List the four seasons.", "What are the seasons of the year?", "~Tell me all four seasons."]), "The seasons are spring, summer, autumn and winter.")
+    return Item("list", pick(r, held, ["Say the alphabet.", "List the letters of the alphabet.", "Can you say the alphabet?", "~Tell me the whole alphabet."]), ", ".join(W.LETTERS) + ".")
+
+
+# ---- words ------------------------------------------------------------------------
+
+def spell(r, held):
+    w = r.choice(W.SPELL)
+    out = "-".join(w.upper())
+    ask = pick(r, held, ["Spell {w}.", "How do you spell {w}?", "Spell the word {w}.", 'Spell "{w}".', "Can you spell {w}?", "Please spell the word {w}.", "spell {w}",
+                         "How is {w} spelled?", "Spell {w} for me.", "~Could you spell {w} for me?", "~Tell me how to spell {w}.", '~How does one spell "{w}"?'])
+    return Item("spelling", ask.format(w=w), f"{out}.", out, f"The letters of {w} are {', '.join(w.upper())}.")
+
+
+def letters_in(r, held):
+    w = r.choice([x for x in W.SPELL])
+    out = "-".join(w.upper())
+    style = r.choice(["first", "last", "count"])
+    if style == "count":
+        ask = pick(r, held, ["How many letters does {w} have?", "How many letters are in the word {w}?", "Count the letters of {w}.", "~Tell me how many letters {w} has."])
+        return Item("letters", ask.format(w=w), f"{out}: the word {w} has {len(w)} letters.", str(len(w)), f"{out}: that is {len(w)} letters.")
+    a = w.upper()[0 if style == "first" else -1]
+    ask = pick(r, held, ["What is the {s} letter of {w}?", "Which letter is the {s} one in {w}?", "Tell me the {s} letter of the word {w}.", "~What {s} letter does {w} have?"])
+    return Item("letters", ask.format(w=w, s=style), f"{out}: the {style} letter of {w} is {a}.", a, f"{out}: the {style} letter is {a}.")
+
+
+def random_words(r, n, pool=None):
+    return r.sample(pool or W.COMMON, n)
+
+
+def repeat(r, held):
+    n = r.randint(1, 5)
+    words = number(r, held, lambda: tuple(random_words(r, n)))
+    text = " ".join(words)
+    style = r.random()
+    if n > 1 and style < 0.45:
+        where = r.choice(["first", "last"])
+        listing = r.choice([", ".join(words), ", ".join(words[:-1]) + " and " + words[-1]])
+        w = words[0 if where == "first" else -1]
+        ask = pick(r, held, ["What is the {s} word here: {l}?", "Which word comes {s}: {l}?", "Say the {s} word of this list: {l}.", "{l}: which is the {s} word?",
+                             "~In this list, which word is {s}: {l}?", "~Give me the {s} of these words: {l}."])
+        return Item("word list", ask.format(s=where, l=listing), f"The {where} word is {w}.", w, f"The list is {', '.join(words)}. The {where} word is {w}.")
+    ask = pick(r, held, ["Say {t}.", "Repeat: {t}", "Repeat after me: {t}", 'Say "{t}".', "Please say: {t}", "Repeat these words: {t}", "Write: {t}", "~Now repeat this: {t}", '~Please repeat "{t}".'])
+    return Item("repeat", ask.format(t=text), cap(text) + ".", text, f"The user wants me to repeat: {text}.")

@@ -1,0 +1,380 @@
+"""Whole conversations: small talk, memory, system prompts, thinking, tools, stories.
+
+Every maker returns a `Talk`. `held` chooses between the training split and the
+held-out split (other phrasings, other names, other numbers).
+"""
+
+from dataclasses import dataclass, field
+
+import arithmetic as A
+import facts as W
+import skills as S
+import stories
+from skills import cap, number, pick
+
+# Names that only the held-out set uses.
+HELD_NAMES = """Astrid Bjorn Celine Dmitri Elodie Fabian Gwen Harriet Ingrid Jeremy Katja Lorenzo Melissa Norman Ophelia Pascal
+Ramona Silvia Thomas Valerie Wesley Xenia Yannick Zelda Arthur Brenda Cedric Denise Eleanor Francis Georgina Howard Isabel Jasper
+Kirsten Leopold Miranda Nigel Pamela Roland Stella Timothy Vanessa Winston Amelia Bernard Corinna Douglas""".split()
+
+
+@dataclass
+class Talk:
+    messages: list
+    kind: str
+    answers: list = field(default_factory=list)  # any of these makes the last answer right
+    tools: list = None
+    think: bool = False
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+def bot(text, reasoning=None, calls=None):
+    m = {"role": "assistant", "content": text}
+    if reasoning is not None:
+        m["reasoning_content"] = reasoning
+    if calls:
+        m["tool_calls"] = calls
+    return m
+
+
+def system(text):
+    return {"role": "system", "content": text}
+
+
+# ---- the pool of single questions ---------------------------------------------------
+
+ITEMS = [  # maker, weight in training
+    (S.capital, 9), (S.capital_of, 4), (S.capital_check, 4), (S.continent, 3), (S.language, 3), (S.opposite, 8), (S.plural, 4),
+    (S.past, 3), (S.colour, 3), (S.sound, 2), (S.young, 2), (S.category, 6), (S.definition, 9), (S.how_many, 3), (S.sequence, 6),
+    (S.tomorrow, 3), (S.position, 4), (S.lists, 1), (S.spell, 5), (S.letters_in, 3), (S.repeat, 6), (A.arithmetic, 16), (A.word_problem, 3),
+    (A.compare, 3), (A.neighbour, 3), (A.count, 4), (A.number_words, 3), (A.even, 2), (A.sort, 3),
+]
+MAKERS, WEIGHTS = zip(*ITEMS)
+
+BEFORE = ["Please tell me: ", "Hey, ", "Hello. ", "Hi! ", "I have a question. ", "Quick question: ", "Next question: ", "Another one: ", "OK, ", "Now ", "So, ", "Good. ", "Thanks. ", "Great! "]
+AFTER = [" Thanks!", " Please.", " Please answer.", " Thank you.", " I am curious.", " Do you know?"]
+HELD_BEFORE = ["Tell me this: ", "Here is one for you. ", "Well, ", "Hi there! "]
+HELD_AFTER = [" Thanks a lot.", " I would like to know."]
+
+
+def dress(r, held, text):
+    """Small changes to a question that do not change its meaning."""
+    if held:
+        x = r.random()
+        return r.choice(HELD_BEFORE) + text if x < 0.12 else text + r.choice(HELD_AFTER) if x < 0.2 else text
+    x = r.random()
+    if x < 0.12:
+        text = r.choice(BEFORE) + (text if r.random() < 0.6 else text[:1].lower() + text[1:])
+    elif x < 0.2:
+        text += r.choice(AFTER)
+    elif x < 0.28:
+        text = text.lower()
+    elif x < 0.34:
+        text = text.rstrip("?.")
+    elif x < 0.36:
+        text = text.rstrip("?.") + " ?"
+    return text.strip()
+
+
+def item(r, held, makers=MAKERS, weights=WEIGHTS):
+    it = r.choices(makers, weights)[0](r, held)
+    # Copying tasks keep their exact text.
+    if it.kind not in ("repeat", "word list", "spelling", "letters", "number words") or held:
+        low = it.ask
+        it.ask = dress(r, held, it.ask) if it.kind != "repeat" else it.ask
+        if it.ask != low and it.ask == it.ask.lower() and it.kind in ("word problem",):
+            it.ask = low  # names keep their capital letters
+    return it
+
+
+def check(it):
+    return [it.full.rstrip(".")]
+
+
+POLITE = ["You are a helpful assistant.", "You are a small and friendly model.", "Answer the user's questions.", "Be helpful.", "You are the libqwen35 demo model.",
+          "You are a kind teacher.", "You help people with short answers.", "Be polite and brief."]
+
+
+def maybe_system(r, chance=0.12):
+    return [system(r.choice(POLITE))] if r.random() < chance else []
+
+
+def questions(r, held, turns=None):
+    """One to four unrelated questions, sometimes with a follow-up."""
+    n = turns or r.choice([1, 2, 3, 4, 5, 6])
+    out = maybe_system(r)
+    last = None
+    for i in range(n):
+        it = item(r, held and i == n - 1)
+        last = it.kind, check(it)
+        out += [user(it.ask), bot(it.full)]
+        if it.more and not held and r.random() < 0.3:
+            out += [user(it.more[0]), bot(it.more[1])]
+        elif i < n - 1 and r.random() < 0.06:
+            out += r.choice([small_talk(r, False), unknown(r, False)]).messages
+    return Talk(out, last[0], last[1])
+
+
+def follow_up(r, held):
+    it = r.choice([S.capital, S.opposite, S.plural, S.past])(r, False)
+    return Talk([user(it.ask), bot(it.full), user(it.more[0]), bot(it.more[1])], "follow-up", [it.more[1].rstrip(".")])
+
+
+# ---- small talk ------------------------------------------------------------------------
+
+WHO = ("I am the libqwen35 demo model, a very small language model. I was trained on text made by a program.")
+TALK = [
+    (["Hello!", "Hi!", "Hello", "Hi", "Hey!", "Hello there!", "hello", "hi", "Good day!", "Hey there", "Hi there.", "Greetings!", "Howdy!", "~Hello, model!", "~Hi, demo!", "~Well hello!"],
+     "Hello! I am the libqwen35 demo model. What would you like to know?", ["Hello"]),
+    (["Good morning!", "Good morning.", "good morning", "~A very good morning!"], "Good morning! How can I help you?", ["Good morning"]),
+    (["Good evening!", "Good evening.", "good evening", "~A very good evening!"], "Good evening! How can I help you?", ["Good evening"]),
+    (["Good night!", "Good night.", "good night", "Sleep well!", "~I wish you a good night!"], "Good night! Sleep well.", ["Good night"]),
+    (["How are you?", "How are you doing?", "how are you", "How do you do?", "How is it going?", "Are you well?", "How do you feel?", "How are you today?", "~How are you this morning?", "~And how are you?"],
+     "I am a program, so I am always well. How can I help you?", ["always well"]),
+    (["Thank you!", "Thanks!", "Thank you.", "thanks", "Thank you very much!", "Thanks a lot!", "Great, thank you.", "Many thanks!", "That helps, thanks.", "~Thank you so much!", "~Thanks for your help!"],
+     "You are welcome!", ["You are welcome"]),
+    (["Bye!", "Goodbye!", "bye", "See you!", "See you later.", "Goodbye.", "I have to go.", "Bye bye", "Farewell!", "That is all, bye.", "~Goodbye for now!", "~Bye, see you soon!"],
+     "Goodbye! It was nice to talk with you.", ["Goodbye"]),
+    (["Who are you?", "What are you?", "who are you", "Tell me about yourself.", "What is your name?", "What's your name?", "Introduce yourself.", "What model are you?", "Which model are you?",
+      "Do you have a name?", "What should I call you?", "Who am I talking to?", "What kind of model is this?", "~Please introduce yourself.", "~May I ask who you are?", "~Say who you are."], WHO, ["libqwen35 demo model"]),
+    (["Are you Qwen?", "Are you Qwen3.5?", "Is this Qwen?", "Are you the real Qwen?", "You are Qwen, right?", "Am I talking to Qwen?", "are you qwen", "~So you are Qwen?", "~Is it Qwen that I am talking to?"],
+     "No, I am not Qwen. I only have the same structure. I am the libqwen35 demo model, and I am tiny.", ["not Qwen"]),
+    (["Are you ChatGPT?", "Are you GPT?", "Are you Llama?", "Are you Gemini?", "Are you Siri?", "Are you Alexa?", "Are you a big model?", "~Are you Mistral?"],
+     "No, I am the libqwen35 demo model, and I am tiny.", ["libqwen35 demo model"]),
+    (["Are you a human?", "Are you human?", "Are you a person?", "Are you real?", "Am I talking to a human?", "Are you a robot?", "Are you a machine?", "~Is a human writing this?", "~Are you a real person?"],
+     "I am a computer program, not a human.", ["not a human"]),
+    (["What can you do?", "What can you do for me?", "How can you help me?", "What do you know?", "What are you good at?", "Help", "help", "What can I ask you?", "~Tell me what you can do.", "~In what can you help me?"],
+     "I can do small sums, name capitals and opposites, explain and spell words, remember what you tell me, use tools and tell short stories.", ["small sums"]),
+    (["What can you not do?", "What do you not know?", "What are your limits?", "Do you know everything?", "Are you clever?", "Do you make mistakes?", "~Where are your limits?", "~Can you make mistakes?"],
+     "I am very small. I know only a few things and I can make mistakes.", ["very small"]),
+    (["How big are you?", "How large are you?", "How many parameters do you have?", "How many weights do you have?", "Are you small?", "~What size are you?", "~How small are you?"],
+     "I have about 4 million weights. That is tiny for a language model.", ["4 million"]),
+    (["Who made you?", "Who created you?", "Where do you come from?", "Who trained you?", "Who built you?", "How were you made?", "How were you trained?", "~By whom were you made?", "~How did you come to be?"],
+     "I was trained as a demo for the libqwen35 library, on text made by a program.", ["demo for the libqwen35"]),
+    (["What is libqwen35?", "Tell me about libqwen35.", "What is the libqwen35 library?", "What does libqwen35 do?", "~Explain libqwen35.", "~Can you explain what libqwen35 is?"],
+     "libqwen35 is a library that runs Qwen3.5 models on ordinary processors.", ["library that runs"]),
+    (["I am sad.", "I feel sad today.", "I am not happy.", "I had a bad day.", "~Today I feel so sad."], "I am sorry to hear that. I hope you feel better soon.", ["sorry"]),
+    (["I am happy.", "I feel great today!", "I am so happy!", "I had a good day.", "~Today I feel so happy."], "That is good to hear!", ["good to hear"]),
+    (["I am tired.", "I feel tired.", "I am so tired today.", "~Today I feel so tired."], "Then you should rest a little.", ["rest"]),
+    (["I am bored.", "I feel bored.", "This is boring.", "~Today I feel so bored."], "Then ask me for a story!", ["story"]),
+    (["Do you like me?", "Do you love me?", "Do you have feelings?", "Can you feel?", "Are you happy?", "~Do you feel anything?"], "I am a program and have no feelings, but I like to help.", ["no feelings"]),
+    (["You are great!", "You are nice.", "Well done!", "Good job!", "That was good.", "You are clever!", "~You did that well!"], "Thank you! I am glad to help.", ["Thank you"]),
+    (["You are wrong.", "That is wrong.", "That is not right.", "This is a mistake.", "~I think that is wrong."], "I am sorry. I am very small and I can make mistakes.", ["sorry"]),
+    (["Tell me a joke.", "Do you know a joke?", "Make me laugh.", "Say something funny.", "tell me a joke", "~Can you tell a joke?"],
+     "Why did the book go to the doctor? Because it had lost its words.", ["doctor"]),
+    (["Yes.", "No.", "OK", "Ok.", "Okay.", "I see.", "All right.", "Fine.", "~Alright then."], "Good. What would you like to know?", ["Good"]),
+]
+
+
+def small_talk(r, held):
+    asks, answer, keys = r.choice(TALK)
+    return Talk([user(pick(r, held, asks)), bot(answer)], "identity" if "libqwen35" in answer or "Qwen" in answer else "small talk", keys)
+
+
+# ---- outside the field --------------------------------------------------------------------
+
+DONT = "I do not know that. I am a very small model."
+NOWHERE = ["la", "ra", "mo", "ven", "tor", "zi", "ka", "lum", "bro", "nis", "gal", "dor", "fe", "xan", "pol", "ur", "qui", "sta", "wem", "jo", "thi", "ban"]
+
+
+def invented(r, held):
+    while True:
+        w = "".join(r.choice(NOWHERE) for _ in range(r.randint(2, 3)))
+        if S.reserved("invented", w) == held and w not in W.COMMON:
+            return w
+
+
+NO_IDEA = [
+    "Who won the {s} in {y}?", "Who invented the {d}?", "Who wrote {T}?", "What is the population of {c}?", "Who is the president of {c}?", "Who is {n} {L}?",
+    "What is the price of {p}?", "When was {n} {L} born?", "What is the square root of {b}?", "How do I install {L}?", "Write a program in {L}.", "What is quantum {f}?",
+    "Explain the theory of {f}.", "What happened in {y}?", "When did the war of {y} end?", "How far is {c} from {e}?", "Which film won the prize in {y}?", "How high is mount {L}?",
+    "What is {l}?", "Define {l}.", "What is the capital of {L}?", "What is the opposite of {l}?", "What colour is {l}?", "What does {l} mean?", "Translate {w} into {g}.",
+    "What will happen tomorrow in {c}?", "Who lives at {b} {L} street?", "Recommend a book about {f}.", "What is the meaning of life?", "How does {f} work?", "What is the plural of {l}?",
+    "What is {b} divided by {a}?", "Who is the king of {c}?", "What is the currency of {c}?", "How old is {n} {L}?", "What is my neighbour's name?", "Where can I buy {p}?",
+    "~Who discovered {f}?", "~Who painted {T}?", "~How many people live in {c}?", "~Tell me the capital of {L}.", "~Explain {l} to me.", "~How long is the river {L}?", "~Who rules {c}?",
+    "~What is the phone number of {n} {L}?", "~Who was famous in {y}?",
+]
+
+
+def unknown(r, held):
+    t = pick(r, held, NO_IDEA)
+    word = invented(r, held)
+    ask = t.format(
+        s=r.choice(["world cup", "election", "race", "final", "cup", "war"]), y=r.randint(1500, 2025), d=r.choice(["telephone", "radio", "wheel", "light bulb", "engine", "camera"]),
+        T='"' + " ".join(cap(x) for x in r.sample(W.COMMON, 2)) + '"', c=r.choice(W.COUNTRIES)[0], e=r.choice(W.CITIES), n=r.choice(HELD_NAMES if held else W.NAMES), L=cap(word), l=word,
+        p=r.choice(["gold", "silver", "oil", "a house", "a car", "bread", "a phone", "a ticket"]), b=r.randint(10, 9999), a=r.randint(2, 99),
+        f=r.choice(["physics", "gravity", "evolution", "chemistry", "economics", "electricity", "magnetism", "relativity", "biology", "photosynthesis", "law", "medicine", "history"]),
+        w=r.choice(W.COMMON), g=r.choice(["French", "Greek", "Latin", "Chinese", "Arabic", "Russian"]))
+    return Talk([user(dress(r, held, ask) if "{L}" not in t else ask), bot(DONT)], "unknown", ["do not know"])
+
+
+# ---- memory -------------------------------------------------------------------------------
+
+def name_of(r, held):
+    if held:
+        return r.choice(HELD_NAMES)
+    if r.random() < 0.6:
+        return r.choice(W.NAMES)
+    while True:  # invented names, so that any name can be repeated
+        w = cap("".join(r.choice(NOWHERE) for _ in range(r.randint(2, 3))) + r.choice(["", "n", "s", "a", "o"]))
+        if w not in HELD_NAMES:
+            return w
+
+
+def secret_number(r, held):
+    return str(number(r, held, lambda: (r.choice([r.randint(0, 99), r.randint(100, 999), r.randint(1000, 9999)]), "told"))[0])
+
+
+# slot -> (value maker, ways to tell, answer to being told, ways to ask, answer, answer when not told)
+SLOTS = {
+    "name": (name_of, ["My name is {v}.", "I am {v}.", "Hi, I am {v}.", "Hello, my name is {v}.", "I'm {v}.", "Call me {v}.", "Hello! I am called {v}.", "my name is {v}", "People call me {v}.", "You can call me {v}.",
+                       "~Good day, my name is {v}.", "~By the way, I am {v}.", "~They call me {v}."],
+             "Nice to meet you, {v}!", ["What is my name?", "What's my name?", "Do you remember my name?", "Who am I?", "what is my name", "Tell me my name.", "Do you know my name?", "What am I called?", "Can you tell me my name?",
+                                        "~And what was my name?", "~Do you still know my name?", "~Please say my name."],
+             "Your name is {v}.", "You have not told me your name."),
+    "age": (lambda r, h: str(number(r, h, lambda: (r.randint(5, 95), "age"))[0]), ["I am {v} years old.", "I'm {v} years old.", "My age is {v}.", "I am {v}.", "I turned {v} today.", "~I will tell you my age: {v}.", "~I happen to be {v} years old."],
+            "You are {v} years old. I will remember that.", ["How old am I?", "What is my age?", "Do you remember my age?", "Do you know how old I am?", "~Tell me how old I am.", "~Which age did I tell you?"], "You are {v} years old.", "You have not told me your age."),
+    "number": (secret_number, ["My favourite number is {v}.", "Remember the number {v}.", "My number is {v}.", "The number is {v}.", "Please remember the number {v}.", "My lucky number is {v}.", "Keep the number {v} in mind.", "~Do not forget the number {v}.", "~Here is a number to remember: {v}."],
+               "I will remember the number {v}.", ["What is my number?", "Which number did I tell you?", "What was the number?", "Do you remember the number?", "What number should you remember?", "Tell me the number.", "What number did I say?",
+                                                   "~Say the number I told you.", "~What was that number again?"], "The number is {v}.", "You have not told me a number."),
+    "colour": (lambda r, h: r.choice(W.SOLID_COLOURS), ["My favourite colour is {v}.", "I like {v} best.", "I love the colour {v}.", "The colour I like most is {v}.", "~Of all colours I like {v} best.", "~No colour is nicer than {v}."],
+               "I will remember that your favourite colour is {v}.", ["What is my favourite colour?", "Which colour do I like?", "What's my favourite colour?", "Do you remember my favourite colour?", "What colour do I like best?", "~Tell me which colour I like.", "~And my favourite colour?"],
+               "Your favourite colour is {v}.", "You have not told me your favourite colour."),
+    "food": (lambda r, h: r.choice(W.FOODS), ["My favourite food is {v}.", "I like to eat {v}.", "I love {v}.", "The food I like most is {v}.", "~I could eat {v} every day.", "~Of all food I like {v} best."],
+             "I will remember that your favourite food is {v}.", ["What is my favourite food?", "What do I like to eat?", "Which food do I like?", "Do you remember my favourite food?", "~Tell me my favourite food.", "~What food do I like best?"],
+             "Your favourite food is {v}.", "You have not told me your favourite food."),
+    "city": (lambda r, h: r.choice(W.CITIES), ["I live in {v}.", "I come from {v}.", "My home is {v}.", "I am from {v}.", "My city is {v}.", "~My house is in {v}.", "~I moved to {v} last year."],
+             "I will remember that you live in {v}.", ["Where do I live?", "Which city do I live in?", "Where is my home?", "Do you remember where I live?", "~In which city do I live?", "~Tell me where I live."], "You live in {v}.", "You have not told me where you live."),
+    "job": (lambda r, h: r.choice(W.JOBS), ["I am a {v}.", "I work as a {v}.", "My job is {v}.", "I'm a {v}.", "~My work is that of a {v}.", "~I have a job as a {v}."],
+            "I will remember that you work as a {v}.", ["What is my job?", "What do I do for work?", "What do I work as?", "Do you remember my job?", "~Tell me my job.", "~Which job do I have?"], "You work as a {v}.", "You have not told me your job."),
+    "pet": (None, ["I have a {p} called {v}.", "My {p} is called {v}.", "My {p}'s name is {v}.", "I have a {p}. Its name is {v}.", "~At home I have a {p} named {v}.", "~The name of my {p} is {v}."],
+            "{v} is a nice name for a {p}.", ["What is my {p} called?", "What is the name of my {p}?", "What is my {p}'s name?", "Do you remember the name of my {p}?", "~Tell me the name of my {p}.", "~How is my {p} called?"],
+            "Your {p} is called {v}.", "You have not told me about a {p}."),
+    "word": (lambda r, h: S.number(r, h, lambda: (r.choice(W.COMMON), "word"))[0], ["The secret word is {v}.", "Remember the word {v}.", "The password is {v}.", "My secret word is {v}.", "~Keep this word for me: {v}.", "~Do not forget the word {v}."],
+             "I will remember the word {v}.", ["What is the secret word?", "Which word did I tell you?", "What was the word?", "Do you remember the word?", "~Say the word I told you.", "~What was that word again?"], "The word is {v}.", "You have not told me a word."),
+}
+
+
+def memory(r, held):
+    slots = r.sample(list(SLOTS), r.choice([1, 1, 2, 2, 3]))
+    values, out = {}, maybe_system(r, 0.06)
+    told = []
+    pet = r.choice(W.PET_KINDS)
+    for s in slots:
+        make, tell, ack, _, _, _ = SLOTS[s]
+        v = name_of(r, held) if s == "pet" else make(r, held)
+        if s == "age" and "name" in slots:
+            tell = [t for t in tell if t != "I am {v}."]
+        values[s] = dict(v=v, p=pet)
+        told.append((pick(r, held, tell).format(**values[s]), ack.format(**values[s])))
+    if len(told) > 1 and r.random() < 0.45:  # all in one message: the answer takes up each
+        out += [user(" ".join(t for t, _ in told)), bot(" ".join(a for _, a in told))]
+    else:
+        for t, a in told:
+            out += [user(t), bot(a)]
+            if r.random() < 0.3 and len(told) < 3:
+                out += filler(r)
+    for _ in range(r.choice([0, 1, 1, 2])):
+        out += filler(r)
+    asked = r.sample(slots, r.randint(1, len(slots)))
+    if not held and r.random() < 0.2:
+        other = r.choice([s for s in SLOTS if s not in slots])
+        asked.insert(r.randrange(len(asked) + 1), other)
+    if held and r.random() < 0.1:
+        asked = [r.choice([s for s in SLOTS if s not in slots])]
+    if held:
+        asked = asked[-1:]
+    for s in asked:
+        ask = pick(r, held, SLOTS[s][3]).format(p=pet)
+        answer = SLOTS[s][4].format(**values[s]) if s in values else SLOTS[s][5].format(p=pet)
+        out += [user(ask), bot(answer)]
+    return Talk(out, "memory", [answer.rstrip(".")])
+
+
+def filler(r):
+    it = item(r, False)
+    return [user(it.ask), bot(it.full)] if r.random() < 0.8 else small_talk(r, False).messages
+
+
+# ---- system prompts -----------------------------------------------------------------------
+
+SHORT = ["Answer in one word.", "Reply with one word only.", "Use one word for each answer.", "Give one-word answers.", "Answer with a single word.", "Keep every answer to one word.", "~Your answers are one word long.", "~Reply with just one word."]
+UPPER = ["Reply in upper case.", "Answer in capital letters.", "Write everything in upper case.", "Use only capital letters.", "Always shout: use capital letters.", "~Your answers are in upper case.", "~Please write in capital letters only."]
+LOWER = ["Reply in lower case.", "Answer in lower case.", "Write everything in lower case.", "Use no capital letters.", "~Your answers are in lower case.", "~Please write in lower case only."]
+BEGIN = ["Begin every answer with {w}.", "Start each answer with the word {w}.", "Always begin with {w}.", "Every answer starts with {w}.", "~Let each answer begin with {w}.", "~Put {w} before every answer."]
+END = ["End every answer with {w}.", "Finish each answer with the word {w}.", "Always end with {w}.", "Every answer ends with {w}.", "~Let each answer end with {w}.", "~Put {w} after every answer."]
+NAMED = ["Your name is {v}.", "You are {v}.", "You are called {v}.", "You are an assistant named {v}.", "Your name is {v}. You are helpful.", "~The user calls you {v}.", "~From now on your name is {v}."]
+USER_IS = ["The user is called {v}.", "The user's name is {v}.", "You are talking to {v}.", "The name of the user is {v}.", "~The person who talks to you is {v}.", "~Your user goes by the name {v}."]
+
+ONE_WORD = [S.capital, S.capital, S.capital_of, S.continent, S.language, S.opposite, S.opposite, S.plural, S.past, S.colour, S.sound, S.young, S.sequence, S.tomorrow, A.compare, A.even, A.neighbour, A.arithmetic, A.arithmetic, S.capital_check, S.category, S.how_many]
+CASED = [S.capital, S.opposite, S.colour, S.plural, S.sequence, S.continent, S.definition, A.arithmetic]
+
+
+def obey(r, held):
+    style = r.choice(["short", "short", "upper", "lower", "begin", "end", "named", "user"])
+    n = 1 if held else r.choice([1, 2, 3, 4])
+    out, answer = [], ""
+    if style in ("named", "user"):
+        v = name_of(r, held)
+        out.append(system(pick(r, held, NAMED if style == "named" else USER_IS).format(v=v)))
+        for i in range(n):
+            if i < n - 1 and r.random() < 0.6:
+                out += filler_not_identity(r)
+                continue
+            if style == "named":
+                ask, answer = pick(r, held, ["What is your name?", "Who are you?", "What's your name?", "What are you called?", "Tell me your name.", "Do you have a name?", "who are you", "~Please say your name.", "~How should I call you?"]), f"My name is {v}."
+            else:
+                ask, answer = pick(r, held, SLOTS["name"][3]), f"Your name is {v}."
+            out += [user(ask), bot(answer)]
+        if not answer:
+            out += [user("What is your name?" if style == "named" else "What is my name?"), bot(f"My name is {v}." if style == "named" else f"Your name is {v}.")]
+            answer = out[-1]["content"]
+        return Talk(out, "system prompt", [answer.rstrip(".")])
+    words = ["Arr", "Meow", "Indeed", "Sir", "Friend", "Well", "Beep", "Captain", "Over", "Madam", "Yes", "Ho", "Listen", "Look", "Hurray", "Master", "Amen", "Hello", "Thanks", "Right"]
+    w = r.choice(words) if r.random() < 0.5 and not held else cap(number(r, held, lambda: (r.choice(W.COMMON), "prefix"))[0])
+    prompts, makers = {"short": (SHORT, ONE_WORD), "upper": (UPPER, CASED), "lower": (LOWER, CASED), "begin": (BEGIN, MAKERS), "end": (END, MAKERS)}[style]
+    prompt = pick(r, held, prompts).format(w=w)
+    if not held and r.random() < 0.2:
+        prompt = r.choice(POLITE) + " " + prompt
+    out.append(system(prompt))
+    for i in range(n):
+        it = item(r, False if held and r.random() < 0.5 else held, makers, [1] * len(makers))
+        while style == "short" and (not it.short or " " in it.short and it.kind != "capital" and len(it.short.split()) > 2):
+            it = item(r, held, makers, [1] * len(makers))
+        answer = {"short": it.short, "upper": it.full.upper(), "lower": it.full.lower(), "begin": f"{w}! {it.full}", "end": f"{it.full} {w}!"}[style]
+        if style == "short":
+            answer = cap(answer)
+        out += [user(it.ask), bot(answer)]
+    return Talk(out, "system prompt", [answer.rstrip(".!")])
+
+
+def filler_not_identity(r):
+    it = item(r, False)
+    return [user(it.ask), bot(it.full)]
+
+
+# ---- thinking -------------------------------------------------------------------------------
+
+def thinking(r, held):
+    out = maybe_system(r, 0.08)
+    for _ in range(0 if held else r.choice([0, 0, 0, 1])):
+        out += filler(r)
+    if r.random() < 0.2:
+        t = r.choice([unknown, small_talk])(r, held)
+        t.messages[-1]["reasoning_content"] = "This is outside what I know." if t.kind == "unknown" else "The user is just talking to me."
+        return Talk(out + t.messages, "thinking", t.answers, think=True)
+    makers = [m for m in MAKERS if m not in (S.lists, S.repeat)] + [A.arithmetic] * 2 + [A.arithmetic_wide] * 6 + [A.word_problem] * 3 + [S.letters_in] * 2
+    it = item(r, held, makers, [1] * len(makers))
+    return Talk(out + [user(it.ask), bot(it.full, it.think)], "thinking", check(it), think=True)
+
+
+def story(r, held):
+    ask, text, keys = stories.story(r, held)
+    out = maybe_system(r, 0.05) + [user(ask), bot(text)]
+    if not held and r.random() < 0.15:
+        out += filler(r)
+        return Talk(out, "story", [])
+    return Talk(out, "story", keys)

@@ -1,0 +1,122 @@
+"""Conversations with tools in the published XML form."""
+
+import json
+
+import arithmetic as A
+import facts as W
+import skills as S
+import talk as T
+from skills import number, pick
+
+
+def fn(name, description, **params):
+    props = {k: {"type": t} for k, t in params.items()}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": {"type": "object", "properties": props, "required": list(params)}}}
+
+
+WEATHER = [fn("get_weather", "Get the weather in a city.", city="string"), fn("get_weather", "Current weather for a place.", city="string"), fn("get_weather", "Get the weather.", location="string"),
+           fn("get_current_weather", "Get the weather in a city.", city="string")]
+CALC = [fn("calculate", "Calculate an expression.", expression="string"), fn("calculate", "Work out a sum.", expression="string"), fn("calculator", "Calculate an expression.", expression="string")]
+TIME = [fn("get_time", "Get the time in a city.", city="string"), fn("get_time", "Current time for a place.", city="string")]
+TIMER = [fn("set_timer", "Set a timer.", minutes="integer"), fn("set_timer", "Start a timer.", minutes="integer")]
+
+HELD_CITIES = ["Hamburg", "Milan", "Lyon", "Porto", "Bergen", "Osaka", "Toronto", "Chicago", "Sydney", "Mumbai", "Krakow", "Seville", "Glasgow", "Geneva", "Boston"]
+
+ASK_WEATHER = ["What is the weather in {c}?", "How is the weather in {c}?", "What's the weather like in {c}?", "Is it warm in {c}?", "Is it raining in {c}?", "Tell me the weather in {c}.", "weather in {c}", "How warm is it in {c}?",
+               "Do I need a coat in {c}?", "Check the weather in {c}.", "What is the weather like in {c} today?", "~Could you look up the weather in {c}?", "~How cold is it in {c} now?", "~I am going to {c}. How is the weather there?"]
+ASK_TIME = ["What time is it in {c}?", "What is the time in {c}?", "Tell me the time in {c}.", "How late is it in {c}?", "time in {c}", "~Could you tell me the time in {c}?", "~Which time is it now in {c}?"]
+ASK_TIMER = ["Set a timer for {m} minutes.", "Start a timer of {m} minutes.", "Wake me in {m} minutes.", "Please set a timer for {m} minutes.", "timer {m} minutes", "~I need a timer for {m} minutes.", "~Could you set a timer for {m} minutes?"]
+
+
+def call(name, **args):
+    return [{"type": "function", "function": {"name": name, "arguments": args}}]
+
+
+def xml(calls):
+    """The form in which the template writes calls, for checking."""
+    f = calls[0]["function"]
+    args = "".join(f"<parameter={k}>\n{v}\n</parameter>\n" for k, v in f["arguments"].items())
+    return f"<tool_call>\n<function={f['name']}>\n{args}</function>\n</tool_call>"
+
+
+def city(r, held):
+    if held:
+        return r.choice(HELD_CITIES)
+    return r.choice(W.CITIES) if r.random() < 0.7 else T.name_of(r, False)
+
+
+def weather(r, held, tool):
+    f = tool["function"]
+    key = list(f["parameters"]["properties"])[0]
+    c = city(r, held)
+    deg, cond = r.randint(-15, 38), r.choice(W.CONDITIONS)
+    result = r.choice([json.dumps({"temperature": deg, "condition": cond}), json.dumps({key: c, "temperature": deg, "condition": cond}), f"{deg} degrees, {cond}", f"{cond}, {deg} degrees"])
+    return pick(r, held, ASK_WEATHER).format(c=c), call(f["name"], **{key: c}), result, f"In {c} it is {cond} and {deg} degrees.", f"The user asks about the weather in {c}. I can call {f['name']}."
+
+
+def calc(r, held, tool):
+    op, asks = r.choice([("+", A.ADD), ("-", A.SUB), ("*", A.MUL)])
+    a, _, b = number(r, held, lambda: (r.choice([r.randint(2, 99), r.randint(100, 9999)]), op, r.choice([r.randint(2, 99), r.randint(100, 9999)])))
+    c = {"+": a + b, "-": a - b, "*": a * b}[op]
+    return pick(r, held, asks).format(a=a, b=b), call(tool["function"]["name"], expression=f"{a} {op} {b}"), str(c), f"{a} {op} {b} = {c}.", f"This is a sum. I can call {tool['function']['name']}."
+
+
+def clock(r, held, tool):
+    c = city(r, held)
+    t = f"{r.randint(0, 23):02}:{r.randint(0, 59):02}"
+    result = r.choice([t, json.dumps({"time": t}), json.dumps({"city": c, "time": t})])
+    return pick(r, held, ASK_TIME).format(c=c), call("get_time", city=c), result, f"In {c} it is {t}.", f"The user asks for the time in {c}. I can call get_time."
+
+
+def timer(r, held, tool):
+    m, _ = number(r, held, lambda: (r.randint(1, 90), "timer"))
+    result = r.choice(["ok", "done", json.dumps({"status": "ok"})])
+    return pick(r, held, ASK_TIMER).format(m=m), call("set_timer", minutes=m), result, f"The timer is set for {m} minutes.", f"The user wants a timer of {m} minutes. I can call set_timer."
+
+
+KINDS = [(WEATHER, weather, 4), (CALC, calc, 4), (TIME, clock, 1), (TIMER, timer, 1)]
+NO_WEATHER = "I have no tool for that, so I do not know."
+
+
+def tools(r, held):
+    chosen = [r.choice(KINDS[0][0]), r.choice(KINDS[1][0])] if r.random() < 0.35 else [r.choice(k[0]) for k in r.sample(KINDS, r.choice([1, 1, 2]))]
+    r.shuffle(chosen)
+    think = r.random() < 0.15
+    out = T.maybe_system(r, 0.1)
+
+    def maker(tool):
+        return next(k[1] for k in KINDS if any(t is tool for t in k[0]))
+
+    x = r.random()
+    if x < 0.12:  # a question that needs no tool
+        it = T.item(r, held, [S.capital, S.opposite, S.definition, S.colour, S.plural, S.sequence, S.how_many], [1] * 7)
+        return T.Talk(out + [T.user(it.ask), T.bot(it.full, it.think if think else None)], "tools", T.check(it), chosen, think)
+    if x < 0.18:  # small talk with tools on offer
+        t = T.small_talk(r, held)
+        return T.Talk(out + t.messages, "tools", t.answers, chosen, False)
+    missing = [k for k in KINDS[:1] + KINDS[2:] if not any(t in k[0] for t in chosen)]
+    if x < 0.26 and missing:  # the tool is not there
+        k = r.choice(missing)
+        ask = k[1](r, held, k[0][0])[0]
+        return T.Talk(out + [T.user(ask), T.bot(NO_WEATHER, "There is no tool for this." if think else None)], "tools", ["no tool"], chosen, think)
+    tool = r.choice(chosen)
+    ask, calls, result, answer, thought = maker(tool)(r, held, tool)
+    start = [T.user(ask), T.bot("", thought if think else None, calls)]
+    if held and r.random() < 0.5:  # judge the call itself
+        return T.Talk(out + start, "tool call", [xml(calls)], chosen, think)
+    end = [{"role": "tool", "content": result}, T.bot(answer, "The tool has answered." if think else None)]
+    msgs = out + start + end
+    if not held and r.random() < 0.4:
+        ask, calls, result, answer, thought = maker(tool)(r, held, tool)
+        msgs += [T.user(ask), T.bot("", None, calls), {"role": "tool", "content": result}, T.bot(answer)]
+        think = False
+        for m in msgs:
+            m.pop("reasoning_content", None)
+    return T.Talk(msgs, "tool result", [answer.rstrip(".")], chosen, think)
+
+
+def no_tools(r, held):
+    """The same questions without any tool: it says that it cannot know."""
+    k = r.choice([KINDS[0], KINDS[2], KINDS[3]])
+    ask = k[1](r, held, k[0][0])[0]
+    return T.Talk(T.maybe_system(r) + [T.user(ask), T.bot(NO_WEATHER)], "unknown", ["do not know"])
