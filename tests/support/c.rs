@@ -52,8 +52,11 @@ impl Compiler {
         more: &[&str],
         link: Link,
     ) -> PathBuf {
-        let program = Path::new(env!("CARGO_TARGET_TMPDIR"))
-            .join(format!("{name}-{}-{standard}-{link:?}-{}", self.0, std::process::id()));
+        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!(
+            "{name}-{}-{standard}-{link:?}-{}",
+            self.0,
+            std::process::id()
+        ));
         let library = library_folder();
         let mut command = Command::new(self.0);
         command.arg(format!("-std={standard}")).args(WARNINGS).args(more).arg("-g");

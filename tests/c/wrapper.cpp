@@ -1,0 +1,142 @@
+// qwen35.hpp: both styles, ownership, ranges. Argument: the toy model.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <type_traits>
+
+#include "qwen35.hpp"
+
+#define CHECK(condition)                                                                       \
+    ((condition) ? (void)0                                                                     \
+                 : (std::fprintf(stderr, "%s:%d: CHECK(%s)\n", __FILE__, __LINE__, #condition), \
+                    std::exit(1)))
+
+static const char chat[] = R"([{"role": "user", "content": "hello"}])";
+
+static_assert(!std::is_copy_constructible<qwen::Model>::value, "a model has one owner");
+static_assert(std::is_nothrow_move_constructible<qwen::Model>::value, "and moves");
+static_assert(!std::is_copy_constructible<qwen::Session>::value, "a session has one owner");
+
+// Results instead of exceptions.
+static void results(const char *path) {
+    auto none = qwen::Model::open("/no/such/model");
+    CHECK(!none && none.error().status() == QWEN_ERROR_IO);
+    CHECK(none.error().message().find("/no/such/model") != std::string::npos);
+    CHECK(std::string(none.error().name()) == "QWEN_ERROR_IO");
+
+    auto opened = qwen::Model::open(path);
+    CHECK(opened.has_value());
+    qwen::Model model = *std::move(opened);
+    CHECK(model.try_info()->vocab_size == 512);
+    CHECK(model.try_end_tokens()->size() == 2);
+    auto ids = model.try_tokenize("hello");
+    CHECK(ids && *model.try_detokenize(*ids) == "hello");
+    CHECK(model.try_tokenize("")->empty() && model.try_detokenize({})->empty());
+    CHECK(model.try_tokenize("a\xFF").error().status() == QWEN_ERROR_INVALID_ARGUMENT);
+    CHECK(*model.try_find_token("<think>") == 506);
+    CHECK(!model.try_find_token("<nothing>")->has_value());
+    CHECK(*model.try_token_bytes(506) == "<think>");
+    CHECK(*model.try_token_kind(506) == QWEN_TOKEN_ADDED);
+    CHECK(model.try_render_chat(chat)->find("<|im_start|>user\nhello") == 0);
+    CHECK(model.try_render_chat("{").error().status() == QWEN_ERROR_INVALID_ARGUMENT);
+
+    qwen::SessionOptions options;
+    options.sampling = qwen::Sampling::greedy();
+    options.context_limit = 64;
+    auto made = qwen::Session::make(model, options);
+    CHECK(made.has_value());
+    qwen::Session session = *std::move(made);
+    CHECK(*session.try_context_limit() == 64);
+    CHECK(session.try_next().error().status() == QWEN_ERROR_INVALID_STATE);
+    auto fed = session.try_feed_chat(chat);
+    CHECK(fed && fed->total == fed->computed && fed->outcome == qwen::Outcome::complete);
+    CHECK(*session.try_position() == fed->total);
+    CHECK(session.try_logits()->size() == 512);
+    session.cancel();
+    CHECK(session.try_next()->status == QWEN_CANCELLED);
+
+    // Streamed text is the text of the tokens.
+    std::string text;
+    qwen::TextStream stream = session.stream();
+    for (std::string_view piece : stream) {
+        CHECK(!piece.empty());
+        text += piece;
+    }
+    CHECK(!stream.error());
+    CHECK(stream.status() == QWEN_END_OF_TURN || stream.status() == QWEN_LIMIT_REACHED);
+    auto tokens = session.try_tokens();
+    CHECK(tokens && tokens->size() >= fed->total + stream.count());
+    std::vector<qwen::Token> made_tokens(tokens->begin() + fed->total,
+                                         tokens->begin() + fed->total + stream.count());
+    std::string bytes = *model.try_detokenize(made_tokens, QWEN_TEXT_SKIP_SPECIAL);
+    CHECK(text.find("\xEF\xBF\xBD") != std::string::npos || text == bytes);
+
+    // Handles may go in any order, and moved-from objects are errors, not crashes.
+    qwen::Model other = std::move(model);
+    CHECK(model.try_info().error().status() == QWEN_ERROR_INVALID_HANDLE);
+    { qwen::Model gone = std::move(other); }
+    CHECK(session.try_reset().has_value());
+    CHECK(session.try_feed_text("once more").has_value());
+
+    bool called = false;
+    CHECK(session.try_set_progress([&](std::size_t, std::size_t) { return called = true; }));
+    CHECK(session.try_feed(qwen::Span<qwen::Token>(std::vector<qwen::Token>{1, 2, 3})));
+    CHECK(called);
+    CHECK(session.try_set_progress([](std::size_t, std::size_t) { return false; }));
+    CHECK(*session.try_feed_text("and more") == qwen::Outcome::cancelled);
+    CHECK(session.try_set_progress(nullptr));
+
+    qwen::Sampling sampling;
+    sampling.temperature = -1.0f;
+    CHECK(session.try_set_sampling(sampling).error().message().find("temperature") !=
+          std::string::npos);
+    sampling = qwen::Sampling::greedy();
+    sampling.logit_bias = {{42, 1000.0f}};
+    CHECK(session.try_set_sampling(sampling));
+    CHECK(session.try_next()->token == 42);
+}
+
+#ifdef QWEN35_EXCEPTIONS
+static void exceptions(const char *path) {
+    bool thrown = false;
+    try {
+        qwen::Model model("/no/such/model");
+    } catch (const qwen::Error &error) {
+        thrown = error.status() == QWEN_ERROR_IO && std::string(error.what()) != "";
+    }
+    CHECK(thrown);
+    qwen::ModelOptions options;
+    options.threads = 1;
+    options.isa = QWEN_ISA_SCALAR;
+    qwen::Model model(path, options);
+    CHECK(model.info().isa == QWEN_ISA_SCALAR && model.info().threads == 1);
+    qwen::Session session(model);
+    session.feed_chat(chat);
+    std::size_t pieces = 0;
+    for (std::string_view piece : session.stream(10)) pieces += !piece.empty();
+    CHECK(pieces <= 11);
+    session.reset();
+    thrown = false;
+    try {
+        for (std::string_view piece : session.stream(10)) CHECK(piece.empty());
+    } catch (const qwen::Error &error) {
+        thrown = error.status() == QWEN_ERROR_INVALID_STATE;
+    }
+    CHECK(thrown);
+
+    qwen::StreamDecoder decoder(model);
+    std::string text;
+    for (qwen::Token token : model.tokenize("\xF0\x9F\x98\x80 ok")) text += decoder.push(token);
+    text += decoder.finish();
+    CHECK(text == "\xF0\x9F\x98\x80 ok");
+}
+#endif
+
+int main(int argc, char **argv) {
+    CHECK(argc == 2);
+    results(argv[1]);
+#ifdef QWEN35_EXCEPTIONS
+    exceptions(argv[1]);
+#endif
+    return 0;
+}
