@@ -8,6 +8,8 @@ import time
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 CACHE = os.path.join(ROOT, "tests", ".cache")
+# Where the C hosts are; `make BUILD=...` can put them elsewhere.
+BUILD = os.path.abspath(os.environ.get("QWEN_BUILD", os.path.join(ROOT, "build")))
 DATA = os.path.join(ROOT, "tests", "data")
 
 
@@ -54,7 +56,7 @@ class Report:
 
 def host(name, *arguments, stdin=b""):
     """Runs build/NAME and returns its standard output; a failure carries its standard error."""
-    path = os.path.join(ROOT, "build", name)
+    path = os.path.join(BUILD, name)
     done = subprocess.run([path, *map(str, arguments)], input=stdin, capture_output=True, timeout=900)
     if done.returncode != 0:
         error = done.stderr.decode(errors="replace").strip()[-2000:]

@@ -8,7 +8,7 @@ import sys
 import check_chat
 import check_model
 import check_tokenizer
-from engine import ROOT, Jobs, Report
+from engine import BUILD, Jobs, Report
 
 PARTS = {
     "tokenizer": check_tokenizer.run,
@@ -30,8 +30,8 @@ def main():
         print("\n".join(PARTS))
         return 0
     for name in ("qwen", "qwen-ids", "qwen-tokenize"):
-        if not os.access(os.path.join(ROOT, "build", name), os.X_OK):
-            raise SystemExit(f"build/{name} is not there: run `make` first")
+        if not os.access(os.path.join(BUILD, name), os.X_OK):
+            raise SystemExit(f"{BUILD}/{name} is not there: run `make` first")
     report, jobs = Report(), Jobs()
     try:
         for name, part in PARTS.items():
