@@ -257,3 +257,6 @@ fn part<'a, T>(shared: &SharedMut<'a, T>, start: usize, len: usize) -> &'a mut [
     // disjoint and given to one call each.
     unsafe { shared.part(start, len) }
 }
+
+#[cfg(test)]
+mod tests;

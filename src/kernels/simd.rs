@@ -434,7 +434,9 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn sum4(self, a: [Self::F32; 4]) -> [f32; 4] {
         unsafe {
-            let [a, b, c, d] = a.map(|v| _mm256_add_ps(v.0, v.1));
+            let [a, b, c, d] = a;
+            let (a, b) = (_mm256_add_ps(a.0, a.1), _mm256_add_ps(b.0, b.1));
+            let (c, d) = (_mm256_add_ps(c.0, c.1), _mm256_add_ps(d.0, d.1));
             // Lane i and i + 4: the halves of a and b, and of c and d, side by side.
             let halves = |a, b| {
                 let low = _mm256_permute2f128_ps::<0x20>(a, b);

@@ -1,6 +1,6 @@
 //! Products with few tokens: each weight goes from memory through registers.
+#![allow(clippy::needless_range_loop)] // the loops over registers, see `block`
 
-use std::array::from_fn;
 use std::ops::Range;
 
 use super::element::Element;
@@ -103,15 +103,20 @@ fn block<S: Simd, E: Element, const R: usize, const T: usize>(
         let k = group * LANES;
         // What follows the end of these rows is the next block of rows.
         let next = k + ahead + if k + ahead < cols { 0 } else { (R - 1) * cols };
-        // SAFETY: k + 16 <= cols, and all rows are inside of their slices (just checked).
-        let x: [S::F32; T] = from_fn(|t| unsafe { s.load_ptr(x.as_ptr().add(t * cols + k)) });
+        // Plain loops throughout: a closure passed to `from_fn` would be compiled without
+        // the instruction set.
+        let mut inputs = [s.splat(0.0); T];
+        for t in 0..T {
+            // SAFETY: k + 16 <= cols, and all rows are inside of their slices (checked).
+            inputs[t] = unsafe { s.load_ptr(x.as_ptr().add(t * cols + k)) };
+        }
         for r in 0..R {
             let p = w.as_ptr().wrapping_add(r * cols);
             prefetch(p.wrapping_add(next));
             // SAFETY: as above.
             let w = unsafe { E::load(s, p.add(k)) };
             for t in 0..T {
-                lanes[t][r] = s.mul_add(x[t], w, lanes[t][r]);
+                lanes[t][r] = s.mul_add(inputs[t], w, lanes[t][r]);
             }
         }
     }
@@ -125,19 +130,21 @@ fn block<S: Simd, E: Element, const R: usize, const T: usize>(
             }
         }
     }
-    for (t, lanes) in lanes.into_iter().enumerate() {
-        put_sums(s, lanes, &mut sums[t * width..t * width + R]);
+    for t in 0..T {
+        put_sums(s, &lanes[t], &mut sums[t * width..t * width + R]);
     }
 }
 
-/// The sums of `R` vectors.
+/// The sums of up to four vectors.
 #[inline(always)]
-pub(super) fn put_sums<S: Simd, const R: usize>(s: S, lanes: [S::F32; R], sums: &mut [f32]) {
-    for (lanes, sums) in lanes.chunks(4).zip(sums.chunks_mut(4)) {
-        match *lanes {
-            [a, b, c, d] => sums.copy_from_slice(&s.sum4([a, b, c, d])),
-            [a, b, c] => sums.copy_from_slice(&s.sum4([a, b, c, c])[..3]),
-            _ => sums.iter_mut().zip(lanes).for_each(|(sum, lanes)| *sum = s.sum(*lanes)),
+pub(super) fn put_sums<S: Simd>(s: S, lanes: &[S::F32], sums: &mut [f32]) {
+    match *lanes {
+        [a, b, c, d] => sums.copy_from_slice(&s.sum4([a, b, c, d])),
+        [a, b, c] => sums.copy_from_slice(&s.sum4([a, b, c, c])[..3]),
+        _ => {
+            for i in 0..lanes.len() {
+                sums[i] = s.sum(lanes[i]);
+            }
         }
     }
 }

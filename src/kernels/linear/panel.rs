@@ -4,8 +4,8 @@
 //! Blocks of `R` rows by `T` tokens are summed in registers over all of `cols`. Where a
 //! register holds only a part of the sixteen lanes, a block goes through a segment of its
 //! columns once per part: the second time the data is in the first-level cache.
+#![allow(clippy::needless_range_loop)] // the loops over registers, see `direct`
 
-use std::array::from_fn;
 use std::ops::Range;
 
 use super::direct::put_sums;
@@ -116,8 +116,8 @@ fn pass<S: Simd, const R: usize, const T: usize>(
 ) {
     for (block, lines) in panel.chunks(R * cols.div_ceil(LANES)).enumerate() {
         let lanes = block_lanes::<S, R, T>(s, lines, x, cols);
-        for (t, lanes) in lanes.into_iter().enumerate() {
-            put_sums(s, lanes, &mut sums[t * width + block * R..][..R]);
+        for t in 0..T {
+            put_sums(s, &lanes[t], &mut sums[t * width + block * R..][..R]);
         }
     }
 }
@@ -136,30 +136,40 @@ fn block_lanes<S: Simd, const R: usize, const T: usize>(
     let mut parts = [[[s.part_zero(); R]; T]; MAX_PARTS];
     for first in (0..whole).step_by(segment) {
         let groups = first..whole.min(first + segment);
-        for (part, sums) in parts.iter_mut().enumerate().take(S::PARTS) {
-            let last = S::PARTS > 1 && part + 1 == S::PARTS;
+        for part in 0..S::PARTS {
+            let fetch = S::PARTS > 1 && part + 1 == S::PARTS;
+            let (lines, x) = (lines.as_ptr(), x.as_ptr());
+            let groups = groups.clone();
             // SAFETY: the groups are whole ones of `cols`, and `x` and `lines` hold T rows
             // of `cols` and R rows of as many groups (just checked).
-            unsafe {
-                add_groups(s, sums, lines.as_ptr(), x.as_ptr(), cols, groups.clone(), part, last)
-            };
+            unsafe { add_groups(s, &mut parts[part], lines, x, cols, groups, part, fetch) };
         }
     }
     if cols % LANES != 0 {
-        let rest: [Line; T] = from_fn(|t| {
-            let mut line = Line([0.0; LANES]);
-            line.0[..cols % LANES].copy_from_slice(&x[t * cols + whole * LANES..(t + 1) * cols]);
-            line
-        });
-        for (part, sums) in parts.iter_mut().enumerate().take(S::PARTS) {
+        let mut rest = [Line([0.0; LANES]); T];
+        for t in 0..T {
+            let tail = &x[t * cols + whole * LANES..(t + 1) * cols];
+            rest[t].0[..tail.len()].copy_from_slice(tail);
+        }
+        for part in 0..S::PARTS {
             // SAFETY: one group: T rows of 16 columns, and the last R lines.
             unsafe {
                 let lines = lines.as_ptr().add(whole * R);
-                add_groups(s, sums, lines, rest.as_ptr().cast(), LANES, 0..1, part, false);
+                let x = rest.as_ptr().cast();
+                add_groups(s, &mut parts[part], lines, x, LANES, 0..1, part, false);
             }
         }
     }
-    from_fn(|t| from_fn(|r| s.join(|part| parts[part][t][r])))
+    let mut lanes = [[s.splat(0.0); R]; T];
+    for t in 0..T {
+        for r in 0..R {
+            lanes[t][r] = s.join(
+                #[inline(always)]
+                |part| parts[part][t][r],
+            );
+        }
+    }
+    lanes
 }
 
 /// The largest [`Simd::PARTS`].
@@ -187,11 +197,12 @@ unsafe fn add_groups<S: Simd, const R: usize, const T: usize>(
     let ahead = groups.len() * LANES;
     let mut lanes = *sums;
     for group in groups {
-        // SAFETY: by the contract.
-        let w: [S::Part; R] = from_fn(|r| unsafe {
-            s.part_load_ptr(lines.add(group * R + r).cast::<f32>().add(lane))
-        });
-        for (t, lanes) in lanes.iter_mut().enumerate() {
+        let mut w = [s.part_zero(); R];
+        for r in 0..R {
+            // SAFETY: by the contract.
+            w[r] = unsafe { s.part_load_ptr(lines.add(group * R + r).cast::<f32>().add(lane)) };
+        }
+        for t in 0..T {
             // SAFETY: by the contract.
             let p = unsafe { x.add(t * cols + group * LANES + lane) };
             // SAFETY: by the contract.
@@ -199,8 +210,8 @@ unsafe fn add_groups<S: Simd, const R: usize, const T: usize>(
             if fetch {
                 prefetch(p.wrapping_add(ahead));
             }
-            for (lanes, w) in lanes.iter_mut().zip(w) {
-                *lanes = s.part_mul_add(x, w, *lanes);
+            for r in 0..R {
+                lanes[t][r] = s.part_mul_add(x, w[r], lanes[t][r]);
             }
         }
     }

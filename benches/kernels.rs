@@ -1,0 +1,191 @@
+//! How close the matrix products come to the machine's limits.
+//!
+//! ```text
+//! cargo bench --bench kernels -- [--threads 1,2] [--isa avx512,avx2] [--tokens 1,4,8,64,512]
+//!     [--rounds 15]
+//! ```
+//!
+//! Prints, for each shape of the 0.8B model, GFLOP/s and the share of the multiply-add
+//! peak, and GB/s and the share of the read bandwidth. The limits are measured in the same
+//! rounds as the products, one after the other, and of each the best round counts: on a
+//! shared machine the best is what the code can do, and other figures are the neighbours'.
+
+use std::hint::black_box;
+
+use half::bf16;
+use qwen35::dispatch;
+use qwen35::kernels::simd::{Isa, LANES, Simd, prefetch};
+use qwen35::kernels::{Cancel, Compute, Job, Matrix, Weights, linear, linear_swiglu};
+use qwen35::pool::Pool;
+
+/// (name, columns, rows, whether gate and up are fused)
+const SHAPES: [(&str, usize, usize, bool); 6] = [
+    ("qkv", 1024, 6144, false),
+    ("gate+up", 1024, 3584, true),
+    ("down", 3584, 1024, false),
+    ("out", 2048, 1024, false),
+    ("k", 1024, 512, false),
+    ("head", 1024, 248_320, false),
+];
+
+fn main() {
+    let list = |name: &str, default: &str| -> Vec<String> {
+        let mut arguments = std::env::args().skip_while(|a| a != name).skip(1);
+        let value = arguments.next().unwrap_or_else(|| default.to_owned());
+        value.split(',').map(str::to_owned).collect()
+    };
+    let numbers = |name: &str, default: &str| -> Vec<usize> {
+        list(name, default).iter().map(|v| v.parse().expect("a number")).collect()
+    };
+    let rounds = numbers("--rounds", "15")[0];
+    let memory = Memory::new();
+    for isa in list("--isa", Isa::best().name()) {
+        let isa = Isa::named(&isa).expect("--isa");
+        for &threads in &numbers("--threads", "1,2") {
+            let pool = Pool::new(threads).expect("threads");
+            let cancel = Cancel::new();
+            let c = Compute::new(isa, &pool, &cancel);
+            for &tokens in &numbers("--tokens", "1,4,8,64,512") {
+                measure(&c, &memory, tokens, rounds);
+            }
+        }
+    }
+}
+
+/// Weights that no cache holds.
+struct Memory(Vec<bf16>);
+
+impl Memory {
+    fn new() -> Self {
+        Self((0..256 << 20).map(|i| bf16::from_bits(0x3c00 + (i % 251) as u16)).collect())
+    }
+
+    /// `elements` weights, other ones in each round.
+    fn part(&self, elements: usize, round: usize) -> &[bf16] {
+        let places = (self.0.len() / elements).max(1);
+        let start = round * 7 % places * elements;
+        &self.0[start..start + elements]
+    }
+}
+
+fn measure(c: &Compute, memory: &Memory, tokens: usize, rounds: usize) {
+    let threads = c.pool.threads();
+    println!("\n{}, {threads} threads, {tokens} tokens", c.isa.name());
+    for (name, cols, rows, fused) in SHAPES {
+        if name == "head" && tokens > 8 {
+            continue;
+        }
+        let weights = cols * rows * if fused { 2 } else { 1 };
+        let flops = 2.0 * weights as f64 * tokens as f64;
+        let x: Vec<f32> = (0..tokens * cols).map(|i| (i % 17) as f32 / 16.0).collect();
+        let mut out = vec![0.0; tokens * rows];
+        // Enough of it that a round lasts some milliseconds.
+        let repeat = (1e-3 * 1e11 / flops).ceil().min(8.0) as usize;
+        let (mut peak, mut bandwidth, mut time) = (0f64, 0f64, f64::INFINITY);
+        for round in 0..rounds {
+            peak = peak.max(multiply_adds(c));
+            bandwidth = bandwidth.max(read(c, memory, round));
+            let start = now(threads);
+            for turn in 0..repeat {
+                let w = memory.part(weights, round * repeat + turn);
+                if fused {
+                    let (gate, up) = w.split_at(weights / 2);
+                    let matrix = |w| Matrix::new(Weights::Bf16(w), rows, cols);
+                    linear_swiglu(c, &x, tokens, matrix(gate), matrix(up), &mut out);
+                } else {
+                    let matrix = Matrix::new(Weights::Bf16(w), rows, cols);
+                    linear(c, &x, tokens, &mut [Job::store(matrix, &mut out)]);
+                }
+            }
+            time = time.min((now(threads) - start) / repeat as f64);
+        }
+        black_box(&out);
+        println!(
+            "{name:>8} [{cols} -> {rows}]: {:8.1} us, {:6.1} GFLOP/s = {:3.0}% of {:5.1}, {:5.1} GB/s = {:3.0}% of {:4.1}",
+            time * 1e6,
+            flops / time / 1e9,
+            100.0 * flops / time / peak,
+            peak / 1e9,
+            2.0 * weights as f64 / time / 1e9,
+            100.0 * 2.0 * weights as f64 / time / bandwidth,
+            bandwidth / 1e9,
+        );
+    }
+    c.check().expect("computing");
+}
+
+/// Floating-point operations per second of independent multiply-adds on all threads.
+fn multiply_adds(c: &Compute) -> f64 {
+    let tasks = 2 * c.pool.threads();
+    let start = now(c.pool.threads());
+    c.run(tasks, |_| {
+        dispatch!(c.isa, s => {
+            black_box(all_chains(s));
+        });
+    });
+    2.0 * (tasks * TURNS * LANES * 12) as f64 / (now(c.pool.threads()) - start)
+}
+
+/// Seconds: of one thread the time it ran, so that other processes on its core do not
+/// count; of several the time that passed.
+#[allow(unsafe_code)]
+fn now(threads: usize) -> f64 {
+    let clock = if threads == 1 { libc::CLOCK_THREAD_CPUTIME_ID } else { libc::CLOCK_MONOTONIC };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is writable.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// Multiply-adds of one chain.
+const TURNS: usize = 20_000;
+
+/// Twelve chains of sixteen lanes, as many at a time as fit the registers.
+#[inline(always)]
+fn all_chains<S: Simd>(s: S) -> f32 {
+    match S::PARTS {
+        1 => chains::<S, 12>(s),
+        2 => (0..2).map(|_| chains::<S, 6>(s)).sum(),
+        _ => (0..4).map(|_| chains::<S, 3>(s)).sum(),
+    }
+}
+
+#[inline(always)]
+fn chains<S: Simd, const CHAINS: usize>(s: S) -> f32 {
+    let (factor, term) = (s.splat(black_box(0.999)), s.splat(black_box(0.001)));
+    let mut chains = [s.splat(1.0); CHAINS];
+    for _ in 0..TURNS {
+        for chain in &mut chains {
+            *chain = s.mul_add(*chain, factor, term);
+        }
+    }
+    chains.into_iter().map(|chain| s.sum(chain)).sum()
+}
+
+/// Bytes per second of reading 64 MiB on all threads.
+fn read(c: &Compute, memory: &Memory, round: usize) -> f64 {
+    const ELEMENTS: usize = 32 << 20;
+    const TASK: usize = 32 << 10;
+    let part = memory.part(ELEMENTS, round);
+    let start = now(c.pool.threads());
+    c.run(ELEMENTS / TASK, |task| {
+        let run = &part[task * TASK..][..TASK];
+        let words: u64 = dispatch!(c.isa, _s => sum_words(run));
+        black_box(words);
+    });
+    2.0 * ELEMENTS as f64 / (now(c.pool.threads()) - start)
+}
+
+#[inline(always)]
+fn sum_words(run: &[bf16]) -> u64 {
+    let mut sums = [0u16; 256];
+    for chunk in run.chunks_exact(256) {
+        for line in chunk.chunks(32) {
+            prefetch(line.as_ptr().wrapping_add(2048));
+        }
+        for (sum, w) in sums.iter_mut().zip(chunk) {
+            *sum ^= w.to_bits();
+        }
+    }
+    sums.iter().map(|&s| u64::from(s)).sum()
+}
