@@ -6,15 +6,21 @@
 //! (201 of Qwen3.5 are), so neither a sweep by ascending rank nor a whole-word lookup is exact.
 
 use super::agenda::Agenda;
-use super::merges::{MergeTable, NO_RANK};
+use super::merges::{MergeTable, NO_RANK, PairCache, RANK_BITS};
 
 /// Pieces of up to this many bytes are searched for the lowest rank each time: quadratic, but
 /// without any bookkeeping.
 const SHORT: usize = 64;
 
+/// Ranks have 24 bits at most, so the position in a short piece fits beside them.
+const POSITION_BITS: u32 = 8;
+const POSITION: u32 = (1 << POSITION_BITS) - 1;
+const _: () = assert!(RANK_BITS + POSITION_BITS <= u32::BITS && SHORT < 1 << POSITION_BITS);
+
 /// Reusable memory for [`encode`].
 #[derive(Default)]
 pub struct Workspace {
+    pairs: PairCache,
     agenda: Agenda,
     symbols: Vec<Symbol>,
 }
@@ -45,7 +51,7 @@ impl Workspace {
 /// Appends the tokens of `piece` to `out`.
 pub fn encode(table: &MergeTable, piece: &[u8], space: &mut Workspace, out: &mut Vec<u32>) {
     if piece.len() <= SHORT {
-        encode_short(table, piece, out);
+        encode_short(table, piece, &mut space.pairs, out);
     } else if piece.len() < END as usize {
         encode_long(table, piece, space, out);
     } else {
@@ -56,43 +62,60 @@ pub fn encode(table: &MergeTable, piece: &[u8], space: &mut Workspace, out: &mut
     }
 }
 
-fn encode_short(table: &MergeTable, piece: &[u8], out: &mut Vec<u32>) {
+fn encode_short(table: &MergeTable, piece: &[u8], pairs: &mut PairCache, out: &mut Vec<u32>) {
+    // A token has the index of its first byte. `order[i]` is the rank of joining token `i` with
+    // the next one and, in the low bits, `i`: the least of them is the next merge.
+    let len = piece.len();
     let mut ids = [0u32; SHORT];
-    // `ranks[i]` is that of joining `ids[i]` with `ids[i + 1]`.
-    let mut ranks = [NO_RANK; SHORT];
-    let mut len = piece.len();
-    for (id, &byte) in ids.iter_mut().zip(piece) {
-        *id = table.byte_id(byte);
+    let mut order = [NO_RANK; SHORT];
+    let mut previous = [0u8; SHORT];
+    let mut next = [0u8; SHORT];
+    for (i, &byte) in piece.iter().enumerate() {
+        ids[i] = table.byte_id(byte);
+        (previous[i], next[i]) = ((i as u8).wrapping_sub(1), i as u8 + 1);
     }
-    for (rank, pair) in ranks.iter_mut().zip(piece.windows(2)) {
-        *rank = table.byte_rank(pair[0], pair[1]);
+    for (i, pair) in piece.windows(2).enumerate() {
+        order[i] = place(table.byte_rank(pair[0], pair[1]), i);
     }
+    let searched = len.next_multiple_of(8).min(SHORT);
     loop {
-        let mut best = NO_RANK;
-        let mut at = 0;
-        for (i, &rank) in ranks[..len].iter().enumerate() {
-            if rank < best {
-                (best, at) = (rank, i);
-            }
-        }
-        if best == NO_RANK {
+        let least = order[..searched].iter().fold(NO_RANK, |least, &o| least.min(o));
+        if least == NO_RANK {
             break;
         }
-        ids[at] = table.result(best);
-        ids.copy_within(at + 2..len, at + 1);
-        ranks.copy_within(at + 1..len, at);
-        len -= 1;
-        if at > 0 {
-            ranks[at - 1] = table.rank(ids[at - 1], ids[at]);
+        let at = (least & POSITION) as usize;
+        let joined = usize::from(next[at]);
+        let after = usize::from(next[joined]);
+        let id = table.result(least >> POSITION_BITS);
+        ids[at] = id;
+        order[joined] = NO_RANK;
+        next[at] = after as u8;
+        order[at] = NO_RANK;
+        if after < len {
+            previous[after] = at as u8;
+            order[at] = place(pairs.rank(table, id, ids[after]), at);
         }
-        ranks[at] = if at + 1 < len { table.rank(ids[at], ids[at + 1]) } else { NO_RANK };
+        let before = usize::from(previous[at]);
+        if before < len {
+            order[before] = place(pairs.rank(table, ids[before], id), before);
+        }
     }
-    out.extend_from_slice(&ids[..len]);
+    let mut at = 0;
+    while at < len {
+        out.push(ids[at]);
+        at = usize::from(next[at]);
+    }
+}
+
+/// A rank with a position in its low bits.
+#[inline]
+fn place(rank: u32, position: usize) -> u32 {
+    if rank == NO_RANK { NO_RANK } else { rank << POSITION_BITS | position as u32 }
 }
 
 fn encode_long(table: &MergeTable, piece: &[u8], space: &mut Workspace, out: &mut Vec<u32>) {
-    let Workspace { agenda, symbols } = space;
-    agenda.reserve(table.len());
+    let Workspace { pairs, agenda, symbols } = space;
+    agenda.reserve(table.rank_limit());
     symbols.clear();
     for (i, &byte) in piece.iter().enumerate() {
         let i = i as u32;
@@ -119,13 +142,13 @@ fn encode_long(table: &MergeTable, piece: &[u8], space: &mut Workspace, out: &mu
         symbol.rank = NO_RANK;
         if let Some(next) = symbols.get_mut(symbol.next as usize) {
             next.previous = position;
-            symbol.rank = table.rank(symbol.id, next.id);
+            symbol.rank = pairs.rank(table, symbol.id, next.id);
             if symbol.rank != NO_RANK {
                 agenda.push(symbol.rank, position);
             }
         }
         if let Some(previous) = symbols.get_mut(symbol.previous as usize) {
-            previous.rank = table.rank(previous.id, symbol.id);
+            previous.rank = pairs.rank(table, previous.id, symbol.id);
             if previous.rank != NO_RANK {
                 agenda.push(previous.rank, symbol.previous);
             }

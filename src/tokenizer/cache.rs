@@ -2,34 +2,82 @@
 //! fraction of the merges.
 //!
 //! The cache is exact (whole words are compared), bounded, and forgets a word when another one
-//! needs its place.
+//! needs its place. Words of up to 8 bytes and those of up to 16, which are nearly all, are held
+//! in the table itself, where each bucket is one line of the processor's cache.
 
 use super::hash::{hash, mix};
 
 /// The longest word that is remembered, in bytes.
 const MAX_WORD: usize = 120;
-/// Words of up to 15 bytes and three tokens have a table of their own.
-const SHORT_WORD: usize = 15;
-const SHORT_SLOTS: usize = 1 << 14;
-const LONG_SLOTS: usize = 1 << 13;
 /// Bytes of words and tokens of words in the long table; when full, the table starts anew.
 const LONG_BYTES: usize = 1 << 19;
 const LONG_IDS: usize = 1 << 17;
 
+const SALT: u64 = 0xD6E8_FEB8_6659_FD93;
+const SHORT_BUCKETS: usize = 1 << 13;
+const MIDDLE_BUCKETS: usize = 1 << 13;
+const LONG_SLOTS: usize = 1 << 13;
+
 /// See the module.
 pub struct Cache {
-    short: Box<[ShortSlot]>,
+    /// Words of up to 8 bytes.
+    short: Box<[Bucket<u64, 4>]>,
+    /// Words of 9 to 16 bytes.
+    middle: Box<[Bucket<u128, 2>]>,
     long: Box<[LongSlot]>,
     bytes: Vec<u8>,
     ids: Vec<u32>,
 }
 
-/// A word in place. All zero if empty.
+/// Words with their tokens, the latest first. No word is zero.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Bucket<K, const N: usize> {
+    words: [K; N],
+    tokens: [Tokens; N],
+}
+
+/// Up to three tokens of 20 bits, and their number above.
 #[derive(Clone, Copy, Default)]
-struct ShortSlot {
-    word: Key,
-    ids: [u32; 3],
-    count: u32,
+struct Tokens(u64);
+
+impl Tokens {
+    fn pack(ids: &[u32]) -> Option<Self> {
+        let packed = ids.iter().rev().fold(0, |packed, &id| packed << 20 | u64::from(id));
+        (ids.len() <= 3).then_some(Self(packed | (ids.len() as u64) << 60))
+    }
+
+    /// Appends the tokens without a branch on their number.
+    #[inline]
+    fn unpack(self, out: &mut Vec<u32>) {
+        let len = out.len() + (self.0 >> 60) as usize;
+        out.extend_from_slice(&[0, 20, 40].map(|shift| (self.0 >> shift) as u32 & 0xF_FFFF));
+        out.truncate(len);
+    }
+}
+
+impl<K: Copy + Default + PartialEq, const N: usize> Bucket<K, N> {
+    fn table(len: usize) -> Box<[Self]> {
+        let empty = Self { words: [K::default(); N], tokens: [Tokens::default(); N] };
+        vec![empty; len].into()
+    }
+
+    /// Which place of the bucket holds the word can not be predicted, so it is computed.
+    #[inline]
+    fn find(&self, word: K) -> Option<Tokens> {
+        let mut found = 0;
+        for (i, &held) in self.words.iter().enumerate() {
+            found |= usize::from(held == word) << i;
+        }
+        (found != 0).then(|| self.tokens[found.trailing_zeros() as usize % N])
+    }
+
+    fn insert(&mut self, word: K, tokens: Tokens) {
+        self.words.copy_within(..N - 1, 1);
+        self.tokens.copy_within(..N - 1, 1);
+        self.words[0] = word;
+        self.tokens[0] = tokens;
+    }
 }
 
 /// A word and its tokens, held in the common vectors. All zero if empty.
@@ -42,22 +90,21 @@ struct LongSlot {
     count: u16,
 }
 
-/// A word of up to 15 bytes, filled up with zeros, and its length in the last byte.
-type Key = [u64; 2];
-
-/// What [`Cache::find`] needs and [`Cache::insert`] needs again.
+/// Where a word belongs: what [`Cache::find`] and [`Cache::insert`] both need.
 #[derive(Clone, Copy)]
 pub enum Place {
-    Short(Key, usize),
+    Short(u64, usize),
+    Middle(u128, usize),
     Long(u64),
-    /// Too long to be remembered.
+    /// The word is not remembered.
     Nowhere,
 }
 
 impl Default for Cache {
     fn default() -> Self {
         Self {
-            short: vec![ShortSlot::default(); SHORT_SLOTS].into(),
+            short: Bucket::table(SHORT_BUCKETS),
+            middle: Bucket::table(MIDDLE_BUCKETS),
             long: vec![LongSlot::default(); LONG_SLOTS].into(),
             bytes: Vec::new(),
             ids: Vec::new(),
@@ -68,12 +115,21 @@ impl Default for Cache {
 impl Cache {
     /// Where the word `text[start..end]` belongs.
     #[inline]
-    pub fn place(&self, text: &[u8], start: usize, end: usize) -> Place {
+    pub fn place(text: &[u8], start: usize, end: usize) -> Place {
         let len = end - start;
-        if len <= SHORT_WORD {
-            let key = key(text, start, len);
-            let slot = mix(key[0] ^ 0x9E37_79B9_7F4A_7C15, key[1] ^ 0xD6E8_FEB8_6659_FD93);
-            Place::Short(key, slot as usize % SHORT_SLOTS)
+        if text[end - 1] == 0 {
+            // Filled up with zeros, a word is told from all others unless it ends in zeros.
+            return Place::Nowhere;
+        }
+        if len <= 8 {
+            let word = u64::from_le_bytes(head(text, start)) << (64 - 8 * len) >> (64 - 8 * len);
+            let hash = word.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            Place::Short(word, (hash >> 40) as usize % SHORT_BUCKETS)
+        } else if len <= 16 {
+            let unused = 128 - 8 * len;
+            let word = u128::from_le_bytes(head(text, start)) << unused >> unused;
+            let hash = mix(word as u64 ^ 0x9E37_79B9_7F4A_7C15, (word >> 64) as u64 ^ SALT);
+            Place::Middle(word, hash as usize % MIDDLE_BUCKETS)
         } else if len <= MAX_WORD {
             Place::Long(hash(&text[start..end]))
         } else {
@@ -84,18 +140,22 @@ impl Cache {
     /// Appends the tokens of `word`, which belongs to `place`, if they are known.
     #[inline]
     pub fn find(&self, word: &[u8], place: Place, out: &mut Vec<u32>) -> bool {
-        match place {
-            Place::Short(key, slot) => {
-                let slot = &self.short[slot];
-                if slot.word != key {
-                    return self.find_long(word, hash(word), out);
-                }
-                out.extend_from_slice(&slot.ids[..(slot.count as usize).min(3)]);
-                true
+        let tokens = match place {
+            Place::Short(word, bucket) => self.short[bucket].find(word),
+            Place::Middle(word, bucket) => self.middle[bucket].find(word),
+            Place::Long(hash) => return self.find_long(word, hash, out),
+            Place::Nowhere => None,
+        };
+        match tokens {
+            Some(tokens) => tokens.unpack(out),
+            None => {
+                return match place {
+                    Place::Nowhere => false,
+                    _ => self.find_long(word, hash(word), out),
+                };
             }
-            Place::Long(hash) => self.find_long(word, hash, out),
-            Place::Nowhere => false,
         }
+        true
     }
 
     fn find_long(&self, word: &[u8], hash: u64, out: &mut Vec<u32>) -> bool {
@@ -113,15 +173,14 @@ impl Cache {
 
     /// Remembers the tokens of `word`, which belongs to `place`.
     pub fn insert(&mut self, word: &[u8], place: Place, ids: &[u32]) {
-        match place {
-            Place::Short(key, slot) if ids.len() <= 3 => {
-                let mut new = ShortSlot { word: key, ids: [0; 3], count: ids.len() as u32 };
-                new.ids[..ids.len()].copy_from_slice(ids);
-                self.short[slot] = new;
+        match (place, Tokens::pack(ids)) {
+            (Place::Short(word, bucket), Some(tokens)) => self.short[bucket].insert(word, tokens),
+            (Place::Middle(word, bucket), Some(tokens)) => {
+                self.middle[bucket].insert(word, tokens);
             }
-            Place::Short(..) => self.insert_long(word, hash(word), ids),
-            Place::Long(hash) => self.insert_long(word, hash, ids),
-            Place::Nowhere => {}
+            (Place::Long(hash), _) => self.insert_long(word, hash, ids),
+            (Place::Short(..) | Place::Middle(..), None) => self.insert_long(word, hash(word), ids),
+            _ => {}
         }
     }
 
@@ -143,17 +202,14 @@ impl Cache {
     }
 }
 
-/// The key of `text[start..start + len]`, `len` up to 15.
+/// The `N` bytes from `start` on, filled up with zeros after the end of `text`.
 #[inline]
-fn key(text: &[u8], start: usize, len: usize) -> Key {
-    let mut key = match text.get(start..start + 16).and_then(|bytes| bytes.try_into().ok()) {
-        Some(bytes) => u128::from_le_bytes(bytes) & ((1 << (8 * len)) - 1),
-        None => {
-            let mut bytes = [0; 16];
-            bytes[..len].copy_from_slice(&text[start..start + len]);
-            u128::from_le_bytes(bytes)
-        }
-    };
-    key |= (len as u128) << 120;
-    [key as u64, (key >> 64) as u64]
+fn head<const N: usize>(text: &[u8], start: usize) -> [u8; N] {
+    if let Some(bytes) = text.get(start..start + N).and_then(|bytes| bytes.try_into().ok()) {
+        return bytes;
+    }
+    let rest = &text[start..];
+    let mut bytes = [0; N];
+    bytes[..rest.len()].copy_from_slice(rest);
+    bytes
 }

@@ -9,9 +9,12 @@ use crate::{Error, Result};
 pub const NO_RANK: u32 = u32::MAX;
 
 /// Ranks are packed into 24 bits, two ids into 40.
-const RANK_BITS: u32 = 24;
+pub const RANK_BITS: u32 = 24;
 const ID_BITS: u32 = 20;
-const _: () = assert!(MAX_ID < 1 << ID_BITS);
+/// No pair of ids is all ones, so no slot in use is [`EMPTY`].
+const _: () = assert!(MAX_ID < (1 << ID_BITS) - 1);
+/// [`NO_RANK`] in [`RANK_BITS`].
+const NO_RANK_PACKED: u32 = (1 << RANK_BITS) - 1;
 
 const EMPTY: u64 = u64::MAX;
 
@@ -21,8 +24,14 @@ pub struct MergeTable {
     slots: Vec<u64>,
     /// How far the hash is shifted right to give a slot.
     shift: u32,
-    /// The id that the merge of each rank makes.
+    /// A bit for each hash in use. Most pairs that are asked for do not join, and these bits say
+    /// so from a sixteenth of the memory.
+    filter: Vec<u64>,
+    filter_shift: u32,
+    /// The id that the merge of each rank makes. Empty if ranks are these ids: see [`Self::new`].
     results: Vec<u32>,
+    /// Ranks are below.
+    rank_limit: usize,
     /// The id of each single byte.
     byte_ids: Box<[u32; 256]>,
     /// The rank of each pair of single bytes, `first << 8 | second`.
@@ -32,6 +41,9 @@ pub struct MergeTable {
 impl MergeTable {
     /// Resolves the merges of a file; every half and every result must be in the vocabulary, and
     /// so must every single byte.
+    ///
+    /// Only the order of ranks counts. Where merges are listed by ascending id of what they make,
+    /// which is the rule, that id is the rank.
     pub fn new(merges: &Merges, vocabulary: &Vocabulary) -> Result<Self> {
         let index = Index::new(vocabulary)?;
         let mut byte_ids = Box::new([0; 256]);
@@ -40,30 +52,41 @@ impl MergeTable {
                 Error::format(format!("model.vocab has no token for the byte 0x{byte:02X}"))
             })?;
         }
-        if merges.len() >= 1 << RANK_BITS {
+        if merges.len() >= NO_RANK_PACKED as usize {
             return Err(Error::unsupported(format!("model.merges has {} entries", merges.len())));
         }
+        let mut resolved = Vec::with_capacity(merges.len());
+        let mut result = 0;
+        for (at, (left, right, both)) in merges.iter().enumerate() {
+            let find = |bytes: &[u8]| {
+                index.find(bytes).ok_or_else(|| {
+                    let token = String::from_utf8_lossy(bytes);
+                    Error::format(format!("model.merges[{at}]: {token:?} is not in model.vocab"))
+                })
+            };
+            // Nearly always the next id.
+            let next = result + 1;
+            result = if vocabulary.get(next) == Some(both) { next } else { find(both)? };
+            resolved.push((find(left)?, find(right)?, result));
+        }
+        let ascending = resolved.is_sorted_by(|(.., a), (.., b)| a < b);
+        let results = match ascending {
+            true => Vec::new(),
+            false => resolved.iter().map(|&(.., result)| result).collect(),
+        };
         let size = (merges.len() * 2).next_power_of_two().max(64);
         let mut table = Self {
             slots: vec![EMPTY; size],
             shift: u64::BITS - size.ilog2(),
-            results: Vec::with_capacity(merges.len()),
+            filter: vec![0; size / 16],
+            filter_shift: u64::BITS - size.ilog2() - 2,
+            results,
+            rank_limit: if ascending { vocabulary.len() } else { merges.len() },
             byte_ids,
             byte_ranks: Box::default(),
         };
-        for (rank, (left, right, both)) in merges.iter().enumerate() {
-            let find = |bytes: &[u8]| {
-                index.find(bytes).ok_or_else(|| {
-                    let token = String::from_utf8_lossy(bytes);
-                    Error::format(format!("model.merges[{rank}]: {token:?} is not in model.vocab"))
-                })
-            };
-            let (left, right) = (find(left)?, find(right)?);
-            // Most files list merges in the order of what they make.
-            let next = table.results.last().map_or(0, |id| id + 1);
-            let result = if vocabulary.get(next) == Some(both) { next } else { find(both)? };
-            table.results.push(result);
-            table.insert(left, right, rank as u32);
+        for (at, &(left, right, result)) in resolved.iter().enumerate() {
+            table.insert(left, right, if ascending { result } else { at as u32 });
         }
         table.byte_ranks = (0..1 << 16)
             .map(|pair| table.rank(table.byte_ids[pair >> 8], table.byte_ids[pair & 0xFF]))
@@ -75,15 +98,19 @@ impl MergeTable {
         u64::from(left) << ID_BITS | u64::from(right)
     }
 
-    fn first_slot(&self, key: u64) -> usize {
-        (mix(key, 0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
+    #[inline]
+    fn hash(key: u64) -> u64 {
+        mix(key ^ 0x5851_F42D_4C95_7F2D, 0x9E37_79B9_7F4A_7C15)
     }
 
     /// As in the reference, the last of two equal pairs counts.
     fn insert(&mut self, left: u32, right: u32, rank: u32) {
         let key = Self::key(left, right);
+        let hash = Self::hash(key);
         let mask = self.slots.len() - 1;
-        let mut slot = self.first_slot(key);
+        let bit = (hash >> self.filter_shift) as usize;
+        self.filter[bit / 64] |= 1 << (bit % 64);
+        let mut slot = (hash >> self.shift) as usize;
         while self.slots[slot] != EMPTY && self.slots[slot] >> RANK_BITS != key {
             slot = (slot + 1) & mask;
         }
@@ -94,8 +121,13 @@ impl MergeTable {
     #[inline]
     pub fn rank(&self, left: u32, right: u32) -> u32 {
         let key = Self::key(left, right);
+        let hash = Self::hash(key);
+        let bit = (hash >> self.filter_shift) as usize;
+        if self.filter[bit / 64] >> (bit % 64) & 1 == 0 {
+            return NO_RANK;
+        }
         let mask = self.slots.len() - 1;
-        let mut slot = self.first_slot(key);
+        let mut slot = (hash >> self.shift) as usize;
         loop {
             let found = self.slots[slot & mask];
             if found >> RANK_BITS == key {
@@ -117,7 +149,7 @@ impl MergeTable {
     /// The token that the merge of `rank` makes.
     #[inline]
     pub fn result(&self, rank: u32) -> u32 {
-        self.results[rank as usize]
+        if self.results.is_empty() { rank } else { self.results[rank as usize] }
     }
 
     /// The token of a single byte.
@@ -126,8 +158,38 @@ impl MergeTable {
         self.byte_ids[usize::from(byte)]
     }
 
-    /// How many merges there are: ranks are below.
-    pub fn len(&self) -> usize {
-        self.results.len()
+    /// Ranks are below.
+    pub fn rank_limit(&self) -> usize {
+        self.rank_limit
+    }
+}
+
+/// Answers of [`MergeTable::rank`], positive and negative ones, in a table so small that it stays
+/// in the processor's innermost caches: the pairs of a text repeat as its words do.
+pub struct PairCache(Box<[u64]>);
+
+const PAIRS: usize = 1 << 13;
+
+impl Default for PairCache {
+    fn default() -> Self {
+        Self(vec![EMPTY; PAIRS].into())
+    }
+}
+
+impl PairCache {
+    /// [`MergeTable::rank`]; a cache must always be used with the same table.
+    #[inline]
+    pub fn rank(&mut self, table: &MergeTable, left: u32, right: u32) -> u32 {
+        let key = MergeTable::key(left, right);
+        let slot = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % PAIRS;
+        let found = self.0[slot];
+        let rank = if found >> RANK_BITS == key {
+            found as u32 & NO_RANK_PACKED
+        } else {
+            let rank = table.rank(left, right) & NO_RANK_PACKED;
+            self.0[slot] = key << RANK_BITS | u64::from(rank);
+            rank
+        };
+        if rank == NO_RANK_PACKED { NO_RANK } else { rank }
     }
 }

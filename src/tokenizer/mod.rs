@@ -80,7 +80,7 @@ pub struct Tokenizer {
     eos_token_id: Option<u32>,
     id_limit: u32,
     /// Memory for calls of [`Tokenizer::encode`]: each takes one and puts it back.
-    spare: Mutex<Vec<Box<Scratch>>>,
+    spare: Mutex<Vec<Scratch>>,
 }
 
 /// How many [`Scratch`] are kept between calls.
@@ -206,12 +206,13 @@ impl Tokenizer {
 
     /// Encodes normalized text without added tokens.
     fn encode_normal(&self, text: &[u8], scratch: &mut Scratch, out: &mut Vec<u32>) {
-        let mut start = 0;
-        while start < text.len() {
-            let end = self.splitter.piece_end(text, start);
-            let place = scratch.cache.place(text, start, end);
+        for (start, end) in self.splitter.pieces(text) {
             let piece = &text[start..end];
-            start = end;
+            if let &[byte] = piece {
+                out.push(self.merges.byte_id(byte));
+                continue;
+            }
+            let place = Cache::place(text, start, end);
             if scratch.cache.find(piece, place, out) {
                 continue;
             }
@@ -315,7 +316,7 @@ impl fmt::Debug for Tokenizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tokenizer")
             .field("token_count", &self.token_count())
-            .field("merges", &self.merges.len())
+            .field("ranks", &self.merges.rank_limit())
             .field("added", &self.added.len())
             .finish_non_exhaustive()
     }

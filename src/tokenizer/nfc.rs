@@ -102,7 +102,7 @@ fn decompose_one(c: u32, out: &mut Vec<(u32, u8)>) {
     if syllable < LEAD_COUNT * VOWEL_COUNT * FINAL_COUNT {
         out.push((LEADS + syllable / (VOWEL_COUNT * FINAL_COUNT), 0));
         out.push((VOWELS + syllable % (VOWEL_COUNT * FINAL_COUNT) / FINAL_COUNT, 0));
-        if syllable % FINAL_COUNT != 0 {
+        if !syllable.is_multiple_of(FINAL_COUNT) {
             out.push((FINALS + syllable % FINAL_COUNT, 0));
         }
     } else if let Ok(at) = REPLACED.binary_search_by_key(&c, |&(c, _)| c) {
@@ -157,7 +157,7 @@ fn join(first: u32, second: u32) -> Option<u32> {
     }
     let (syllable, last) = (first.wrapping_sub(SYLLABLES), second.wrapping_sub(FINALS));
     if syllable < LEAD_COUNT * VOWEL_COUNT * FINAL_COUNT
-        && syllable % FINAL_COUNT == 0
+        && syllable.is_multiple_of(FINAL_COUNT)
         && (1..FINAL_COUNT).contains(&last)
     {
         return Some(first + last);

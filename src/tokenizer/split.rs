@@ -64,10 +64,14 @@ impl Splitter {
         at
     }
 
-    /// The end of the piece that starts at `start`; `text` is UTF-8 and `start` a character
-    /// boundary before its end.
-    #[inline]
-    pub fn piece_end(&self, text: &[u8], start: usize) -> usize {
+    /// The pieces of `text`, which is UTF-8.
+    pub fn pieces<'a>(&'a self, text: &'a [u8]) -> Pieces<'a> {
+        Pieces { splitter: self, text, at: 0, letters: Letters::default() }
+    }
+
+    /// The end of the piece that starts at `start`, of any kind; `start` is a character boundary
+    /// before the end of the text.
+    fn piece_end(&self, text: &[u8], start: usize) -> usize {
         let Some((first, len)) = self.class(text, start) else { return start };
         let next = start + len;
         match first {
@@ -126,6 +130,115 @@ impl Splitter {
     }
 }
 
+/// Iterates over pieces, given as (start, end).
+pub struct Pieces<'a> {
+    splitter: &'a Splitter,
+    text: &'a [u8],
+    at: usize,
+    letters: Letters,
+}
+
+impl Iterator for Pieces<'_> {
+    type Item = (usize, usize);
+
+    #[inline]
+    fn next(&mut self) -> Option<(usize, usize)> {
+        let start = self.at;
+        let &first = self.text.get(start)?;
+        self.at = match self.ascii_word_end(first, start) {
+            Some(end) => end,
+            None => self.splitter.piece_end(self.text, start),
+        };
+        Some((start, self.at))
+    }
+}
+
+impl Pieces<'_> {
+    /// The end of a word of ASCII letters, with or without another ASCII character before it:
+    /// most pieces of most text. None if the piece is of another kind, or near the end.
+    #[inline]
+    fn ascii_word_end(&mut self, first: u8, start: usize) -> Option<usize> {
+        let kind = KINDS[usize::from(first)];
+        if kind == NO_START {
+            return None;
+        }
+        let end = self.letters.run_end(self.text, start + 1)?;
+        // There must be a letter, and none beyond ASCII may follow.
+        let whole = end > start + 1 || kind == LETTER;
+        (whole && self.text[end].is_ascii()).then_some(end)
+    }
+}
+
+/// Which bytes of a block of 64 are ASCII letters, a bit for each. The end of a run of letters is
+/// then a matter of few instructions that wait for each other; this wait is what limits a scanner.
+#[derive(Default)]
+struct Letters {
+    /// The index of the block, plus 1.
+    block: usize,
+    /// A bit for each byte that is *not* a letter.
+    others: u64,
+}
+
+impl Letters {
+    /// Where the letters from `at` on end; none in the last, incomplete block of the text.
+    #[inline]
+    fn run_end(&mut self, text: &[u8], mut at: usize) -> Option<usize> {
+        loop {
+            if self.block != at / 64 + 1 {
+                self.load(text, at / 64)?;
+            }
+            let others = self.others >> (at % 64);
+            if others != 0 {
+                return Some(at + others.trailing_zeros() as usize);
+            }
+            at = (at / 64 + 1) * 64;
+        }
+    }
+
+    fn load(&mut self, text: &[u8], block: usize) -> Option<()> {
+        let bytes = text.get(block * 64..block * 64 + 64)?;
+        self.block = block + 1;
+        self.others = 0;
+        for (i, bytes) in bytes.chunks_exact(8).enumerate() {
+            self.others |= ascii_others(bytes.try_into().ok()?) << (8 * i);
+        }
+        Some(())
+    }
+}
+
+/// What an ASCII byte is at the start of a word.
+const KINDS: [u8; 256] = {
+    let mut kinds = [NO_START; 256];
+    let mut byte = 0;
+    while byte < 0x80 {
+        kinds[byte] = match byte as u8 {
+            b'a'..=b'z' | b'A'..=b'Z' => LETTER,
+            // An apostrophe may start a contraction.
+            b'0'..=b'9' | b'\r' | b'\n' | b'\'' => NO_START,
+            _ => PREFIX,
+        };
+        byte += 1;
+    }
+    kinds
+};
+const NO_START: u8 = 0;
+const PREFIX: u8 = 1;
+const LETTER: u8 = 2;
+
+/// A bit for each of eight bytes that is not an ASCII letter, by arithmetic on all at once.
+#[inline]
+fn ascii_others(bytes: [u8; 8]) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x80 * ONES;
+    let bytes = u64::from_le_bytes(bytes);
+    let lower = (bytes | 0x20 * ONES) & !HIGH;
+    let from_a = lower + (0x80 - u64::from(b'a')) * ONES;
+    let above_z = lower + (0x7F - u64::from(b'z')) * ONES;
+    let others = !(from_a & !above_z & !bytes) & HIGH;
+    // The multiplication gathers the high bits of all bytes in the highest byte.
+    (others >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+}
+
 /// The end of `s|t|re|ve|m|ll|d` in any case at `at`, which follows an apostrophe. The long s
 /// folds to s.
 fn contraction(text: &[u8], at: usize) -> Option<usize> {
@@ -144,14 +257,7 @@ mod tests {
 
     fn pieces(text: &str, marks_in_words: bool) -> Vec<&str> {
         let splitter = Splitter::new(Properties::new(marks_in_words));
-        let mut pieces = Vec::new();
-        let mut at = 0;
-        while at < text.len() {
-            let end = splitter.piece_end(text.as_bytes(), at);
-            pieces.push(&text[at..end]);
-            at = end;
-        }
-        pieces
+        splitter.pieces(text.as_bytes()).map(|(start, end)| &text[start..end]).collect()
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::{Error, Result};
 
 /// Ids are packed into 20 bits by the merge table.
-pub const MAX_ID: u32 = (1 << 20) - 1;
+pub const MAX_ID: u32 = (1 << 20) - 2;
 
 /// Token bytes by id. An id without a token has no bytes.
 #[derive(Debug, Default)]
