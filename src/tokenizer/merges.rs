@@ -64,10 +64,11 @@ impl MergeTable {
                     Error::format(format!("model.merges[{at}]: {token:?} is not in model.vocab"))
                 })
             };
+            let (left, right) = (find(left)?, find(right)?);
             // Nearly always the next id.
             let next = result + 1;
             result = if vocabulary.get(next) == Some(both) { next } else { find(both)? };
-            resolved.push((find(left)?, find(right)?, result));
+            resolved.push((left, right, result));
         }
         let ascending = resolved.is_sorted_by(|(.., a), (.., b)| a < b);
         let results = match ascending {
