@@ -70,3 +70,51 @@ fn shared_vectors() {
         let _ = controls(&segments);
     }
 }
+
+/// The generated conversations of tests/chat_transformers.rs with the published template.
+#[test]
+fn generated_conversations() {
+    let Some(template) = template("generated_conversations") else { return };
+    let file: serde_json::Value =
+        serde_json::from_str(include_str!("data/chat/conversations.json")).unwrap();
+    let cases = file["cases"].as_array().unwrap();
+    assert!(cases.len() >= 300);
+    for (i, case) in cases.iter().enumerate() {
+        let text = case["request"].as_str().unwrap();
+        let request = ChatRequest::from_json(text).unwrap();
+        let rendered = template.render(&request);
+        match (case["upstream_sha256"].as_str(), rendered) {
+            (Some(want), Ok(got)) => {
+                assert_eq!(sha256(got.as_bytes()), want, "case {i}: {text}");
+                let segments = template.render_segments(&request);
+                let segments = segments.unwrap_or_else(|e| panic!("case {i}: {text}\n{e}"));
+                assert_eq!(joined(&segments), got, "case {i}: {text}");
+            }
+            (None, Err(_)) => {}
+            (want, got) => panic!("case {i}: {text}\nwant {want:?}\ngot {got:?}"),
+        }
+    }
+}
+
+/// The template's own words reach the caller.
+#[test]
+fn refusals() {
+    let Some(template) = template("refusals") else { return };
+    for (messages, words) in [
+        (r#"[{"role":"system","content":"s"}]"#, "No user query found in messages."),
+        (
+            r#"[{"role":"user","content":"hi"},{"role":"system","content":"be brief"}]"#,
+            "System message must be at the beginning.",
+        ),
+        (
+            r#"[{"role":"developer","content":"x"},{"role":"user","content":"y"}]"#,
+            "Unexpected message role.",
+        ),
+        (r#"[{"role":"user","content":5}]"#, "Unexpected content type."),
+    ] {
+        let error = template.render(&ChatRequest::from_json(messages).unwrap()).unwrap_err();
+        assert_eq!(error.kind(), qwen35::ErrorKind::Template);
+        assert!(error.message().contains(words), "{error}");
+        assert!(error.message().contains("line "), "{error}");
+    }
+}

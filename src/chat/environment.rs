@@ -15,17 +15,18 @@ use std::time::SystemTime;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, Value};
 
+use super::prepare::prepare;
 use super::{filters, methods, python, time};
 
 /// Templates may call themselves this deep (macros, recursive loops). Each level takes
 /// stack, and hosts call from threads with little of it.
 const RECURSION_LIMIT: usize = 100;
 
-/// Fuel for any request: some tenths of a second of work, and at most 64 bytes of memory
-/// per unit (128 MB). The published template takes about 150 units per message.
-const BASE_FUEL: u64 = 2_000_000;
+/// Fuel for any request: less than a tenth of a second of plain work, and at most 64 bytes
+/// of memory per unit (26 MB). The published template takes about 150 units per message.
+const BASE_FUEL: u64 = 400_000;
 /// Fuel for each byte of the request.
-const FUEL_PER_BYTE: u64 = 16;
+const FUEL_PER_BYTE: u64 = 32;
 
 /// Templates compiled for one environment, under their names.
 pub(super) struct Engine {
@@ -63,9 +64,12 @@ impl Engine {
     }
 
     /// Compiles `source` under `name`.
-    pub(super) fn add(&mut self, name: &str, source: String) -> Result<(), Error> {
+    pub(super) fn add(&mut self, name: &str, source: &str) -> crate::Result<()> {
         self.wants_time |= source.contains("strftime_now");
-        self.environment.add_template_owned(name.to_string(), source)
+        let source = prepare(source).map_err(crate::Error::template)?;
+        self.environment
+            .add_template_owned(name.to_string(), source)
+            .map_err(|error| readable(&error))
     }
 
     /// The value of a string literal of the template language.

@@ -4,7 +4,7 @@ use minijinja::value::ValueKind;
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
 use super::arguments::{Any, Arguments};
-use super::{methods, python, tojson, values};
+use super::{methods, prepare, python, tojson, values};
 
 pub(super) fn add(env: &mut Environment<'_>) {
     env.add_filter("tojson", tojson::filter);
@@ -15,6 +15,7 @@ pub(super) fn add(env: &mut Environment<'_>) {
     env.add_filter("d", default);
     env.add_filter("int", int);
     env.add_filter("float", float);
+    env.add_filter(prepare::BOUNDED, bounded);
     env.add_test("sequence", is_sequence);
     env.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
     env.add_test("callable", is_callable);
@@ -147,4 +148,42 @@ fn dict(args: Any) -> Result<Value, Error> {
     pairs.extend(args.named()?);
     args.finish(1)?;
     Ok(Value::from_pairs(pairs))
+}
+
+/// Passes a value on unless it is too deep or, with all that it holds, too large (see
+/// `prepare`). What it looks at is paid for, so that no check is free either.
+fn bounded(state: &State, value: Value) -> Result<Value, Error> {
+    /// The template may build on what the request holds (128 levels, as JSON).
+    const MAX_DEPTH: usize = 160;
+    const MAX_ITEMS: usize = 1_000_000;
+
+    fn count(value: &Value, depth: usize, items: &mut usize) -> Result<(), Error> {
+        let is_map = value.kind() == ValueKind::Map;
+        if !is_map && value.kind() != ValueKind::Seq {
+            return Ok(());
+        }
+        if depth == MAX_DEPTH {
+            let what = format!("a value nests deeper than {MAX_DEPTH} levels");
+            return Err(Error::new(ErrorKind::InvalidOperation, what));
+        }
+        for item in value.try_iter()?.checked() {
+            let item = item?;
+            *items += 1;
+            if *items > MAX_ITEMS {
+                let what = format!("a value holds more than {MAX_ITEMS} items, counted as written");
+                return Err(Error::new(ErrorKind::InvalidOperation, what));
+            }
+            if is_map {
+                count(&value.get_item(&item)?, depth + 1, items)?;
+            } else {
+                count(&item, depth + 1, items)?;
+            }
+        }
+        Ok(())
+    }
+
+    let mut items = 0;
+    count(&value, 0, &mut items)?;
+    state.consume_fuel(items as u64 / 16)?;
+    Ok(value)
 }

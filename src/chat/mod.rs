@@ -17,8 +17,10 @@ mod arguments;
 mod environment;
 mod filters;
 mod json;
+mod lexer;
 mod load;
 mod methods;
+mod prepare;
 mod python;
 mod request;
 mod seal;
@@ -28,7 +30,7 @@ mod values;
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use minijinja::Value;
@@ -136,8 +138,14 @@ impl ChatTemplate {
     ) -> Result<ChatTemplate> {
         let added = added_tokens.iter().map(|token| token.as_ref().to_string());
         let spellings = Spellings::new(added);
-        let templates = templates.into_iter().map(|(name, text)| Compiled::new(name, text));
-        Ok(ChatTemplate { templates: templates.collect::<Result<_>>()?, special_tokens, spellings })
+        let compile = || {
+            templates
+                .into_iter()
+                .map(|(name, text)| Compiled::new(name, text))
+                .collect::<Result<_>>()
+        };
+        let templates = on_large_stack(compile)?;
+        Ok(ChatTemplate { templates, special_tokens, spellings })
     }
 
     /// The conversation as one text, exactly as Transformers renders it.
@@ -146,7 +154,8 @@ impl ChatTemplate {
     /// `Template` if the template refuses the messages (with its own words) or fails (with
     /// the line), `InvalidArgument` if the request cannot be rendered by any template.
     pub fn render(&self, request: &ChatRequest) -> Result<String> {
-        self.render_exact(self.choose(request)?, request, SystemTime::now())
+        let compiled = self.choose(request)?;
+        on_large_stack(|| self.render_exact(compiled, request, SystemTime::now()))
     }
 
     /// The conversation as plain text and control tokens: the pieces together are what
@@ -156,6 +165,10 @@ impl ChatTemplate {
     /// As [`ChatTemplate::render`]; and `Template` if this template's own control tokens
     /// cannot be told from the caller's text.
     pub fn render_segments(&self, request: &ChatRequest) -> Result<Vec<Segment>> {
+        on_large_stack(|| self.render_pieces(request))
+    }
+
+    fn render_pieces(&self, request: &ChatRequest) -> Result<Vec<Segment>> {
         let compiled = self.choose(request)?;
         let now = SystemTime::now();
         let exact = self.render_exact(compiled, request, now)?;
@@ -258,7 +271,7 @@ impl ChatTemplate {
         let source = seal::seal_source(&compiled.source, &self.spellings, base, literal);
         let mut engine = Engine::new();
         engine
-            .add(TEMPLATE, seal::without_generation_tags(&source))
+            .add(TEMPLATE, &source)
             .map_err(|_| inseparable("its control tokens stand where they cannot be replaced"))?;
         Ok(Sealed { engine, base })
     }
@@ -323,10 +336,31 @@ impl Compiled {
             return Err(Error::template(format!("the chat template {name:?} is empty")));
         }
         let mut engine = Engine::new();
-        engine
-            .add(TEMPLATE, seal::without_generation_tags(&source))
-            .map_err(|error| readable(&error))?;
+        engine.add(TEMPLATE, &source)?;
         Ok(Self { name, source, engine, sealed: OnceLock::new() })
+    }
+}
+
+/// Runs `f` on a thread with room for the recursion of the engine (its parser goes 150
+/// levels deep, its values 200, and every level takes kilobytes): hosts call from threads
+/// with little stack. The memory is only touched as far as it is used, and starting the
+/// thread takes some 30 microseconds. Where no thread can be had, `f` runs here.
+fn on_large_stack<R: Send>(f: impl FnOnce() -> R + Send) -> R {
+    const STACK: usize = 64 << 20;
+    let f = Mutex::new(Some(f));
+    let run = || {
+        let f = f.lock().unwrap_or_else(PoisonError::into_inner).take();
+        f.map(|f| f())
+    };
+    let result = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("qwen-chat".into()).stack_size(STACK);
+        let thread = thread.spawn_scoped(scope, run).ok()?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    match result.or_else(run) {
+        Some(result) => result,
+        // `f` is taken by a thread that then returns its result, or not at all.
+        None => unreachable!("the work was lost"),
     }
 }
 

@@ -23,6 +23,8 @@
 
 use std::ops::Range;
 
+use super::lexer::{Kind, Token, is_keyword, lex};
+
 /// The added tokens of one checkpoint, to be found in texts.
 #[derive(Debug)]
 pub(super) struct Spellings {
@@ -126,29 +128,6 @@ pub(super) fn is_private_use(c: char) -> bool {
     matches!(u32::from(c), 0xE000..=0xF8FF | 0xF_0000..=0xF_FFFD | 0x10_0000..=0x10_FFFD)
 }
 
-/// What stands at a place of a template's source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// Text that the template writes as it is.
-    Data,
-    /// A comment, a delimiter, white space in a tag: nothing to look at.
-    Other,
-    Name,
-    Number,
-    /// A string literal with its quotes.
-    Literal,
-    Operator,
-    /// The start of a `{% .. %}` or `{{ .. }}` tag.
-    TagStart,
-    TagEnd,
-}
-
-#[derive(Clone, Debug)]
-struct Token {
-    kind: Kind,
-    range: Range<usize>,
-}
-
 /// The sealed copy of a template's source.
 ///
 /// `literal` gives the value of a string literal (with its quotes) of the template
@@ -178,29 +157,6 @@ pub(super) fn seal_source(
     out
 }
 
-/// The source with `{% generation %} .. {% endgeneration %}`, which Transformers adds to
-/// Jinja to mark the assistant's words, turned into a block that only has its scope. Line
-/// numbers stay.
-pub(super) fn without_generation_tags(source: &str) -> String {
-    if !source.contains("generation") {
-        return source.to_string();
-    }
-    let tokens = lex(source);
-    let mut out = String::with_capacity(source.len());
-    let mut first = false;
-    for token in &tokens {
-        let text = &source[token.range.clone()];
-        match (token.kind, text) {
-            (Kind::Name, "generation") if first => out.push_str("with"),
-            (Kind::Name, "endgeneration") if first => out.push_str("endwith"),
-            _ => out.push_str(text),
-        }
-        first = token.kind == Kind::TagStart && text.starts_with("{%")
-            || first && token.kind == Kind::Other;
-    }
-    out
-}
-
 /// Writes a string literal.
 fn quote(value: &str, out: &mut String) {
     out.push('"');
@@ -217,125 +173,6 @@ fn quote(value: &str, out: &mut String) {
     out.push('"');
 }
 
-/// Cuts a template into tokens that cover it without gaps. It need not notice errors: a
-/// template that does not compile is never sealed.
-fn lex(source: &str) -> Vec<Token> {
-    let mut lexer = Lexer { source, at: 0, tokens: Vec::new() };
-    while lexer.at < source.len() {
-        lexer.data();
-    }
-    lexer.tokens
-}
-
-struct Lexer<'a> {
-    source: &'a str,
-    at: usize,
-    tokens: Vec<Token>,
-}
-
-impl<'a> Lexer<'a> {
-    fn rest(&self) -> &'a str {
-        &self.source[self.at..]
-    }
-
-    fn push(&mut self, kind: Kind, len: usize) {
-        if len > 0 {
-            self.tokens.push(Token { kind, range: self.at..self.at + len });
-            self.at += len;
-        }
-    }
-
-    /// Text up to a tag or comment, and that tag or comment.
-    fn data(&mut self) {
-        let rest = self.rest();
-        let is_start = |i: &usize| matches!(rest.as_bytes().get(i + 1), Some(b'{' | b'%' | b'#'));
-        let start = rest.match_indices('{').map(|(i, _)| i).find(is_start).unwrap_or(rest.len());
-        self.push(Kind::Data, start);
-        let rest = self.rest();
-        if let Some(comment) = rest.strip_prefix("{#") {
-            let len = comment.find("#}").map_or(rest.len(), |i| i + 4);
-            self.push(Kind::Other, len);
-        } else if let Some(len) = basic_tag(rest, "raw") {
-            self.push(Kind::Other, len);
-            let rest = self.rest();
-            let end = |&(i, _): &(usize, &str)| basic_tag(&rest[i..], "endraw").is_some();
-            let len = rest.match_indices("{%").find(end).map_or(rest.len(), |(i, _)| i);
-            self.push(Kind::Data, len);
-            let len = basic_tag(self.rest(), "endraw").unwrap_or(0);
-            self.push(Kind::Other, len);
-        } else if !rest.is_empty() {
-            self.tag();
-        }
-    }
-
-    /// A `{% .. %}` or `{{ .. }}` tag. Its end only counts outside brackets.
-    fn tag(&mut self) {
-        let end = if self.rest().starts_with("{%") { "%}" } else { "}}" };
-        let sign = matches!(self.rest().as_bytes().get(2), Some(b'-' | b'+'));
-        self.push(Kind::TagStart, if sign { 3 } else { 2 });
-        let mut depth = 0i64;
-        while self.at < self.source.len() {
-            let rest = self.rest();
-            if depth == 0 {
-                let sign = usize::from(rest.starts_with(['-', '+']));
-                if rest[sign..].starts_with(end) {
-                    self.push(Kind::TagEnd, sign + end.len());
-                    return;
-                }
-            }
-            let bytes = rest.as_bytes();
-            let (kind, len) = match bytes[0] {
-                b if b.is_ascii_whitespace() => {
-                    (Kind::Other, count(bytes, |b| b.is_ascii_whitespace()))
-                }
-                b'_' | b'a'..=b'z' | b'A'..=b'Z' => {
-                    (Kind::Name, count(bytes, |b| b == b'_' || b.is_ascii_alphanumeric()))
-                }
-                b'0'..=b'9' => {
-                    (Kind::Number, count(bytes, |b| b == b'_' || b.is_ascii_alphanumeric()))
-                }
-                b'"' | b'\'' => (Kind::Literal, literal_len(bytes)),
-                b => {
-                    depth += i64::from(matches!(b, b'(' | b'[' | b'{'));
-                    depth -= i64::from(matches!(b, b')' | b']' | b'}'));
-                    let two = ["==", "!=", "<=", ">=", "//", "**"];
-                    let two = two.iter().any(|op| rest.starts_with(op));
-                    let one = rest.chars().next().map_or(1, char::len_utf8);
-                    (Kind::Operator, if two { 2 } else { one })
-                }
-            };
-            self.push(kind, len);
-        }
-    }
-}
-
-fn count(bytes: &[u8], f: impl Fn(u8) -> bool) -> usize {
-    bytes.iter().take_while(|&&b| f(b)).count()
-}
-
-/// The length of the string literal at the start of `bytes`, quotes included.
-fn literal_len(bytes: &[u8]) -> usize {
-    let mut at = 1;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'\\' => at += 2,
-            b if b == bytes[0] => return at + 1,
-            _ => at += 1,
-        }
-    }
-    bytes.len()
-}
-
-/// The length of `{% name %}` at the start of `text`, with any white space control.
-fn basic_tag(text: &str, name: &str) -> Option<usize> {
-    let sign = |s: &'_ str| usize::from(s.starts_with(['-', '+']));
-    let rest = text.strip_prefix("{%")?;
-    let rest = rest[sign(rest)..].trim_ascii_start();
-    let rest = rest.strip_prefix(name)?.trim_ascii_start();
-    let rest = rest[sign(rest)..].strip_prefix("%}")?;
-    Some(text.len() - rest.len())
-}
-
 /// An open bracket within a tag.
 struct Bracket<'a> {
     /// Its contents are compared or looked up rather than written.
@@ -346,6 +183,14 @@ struct Bracket<'a> {
     dict: bool,
     /// Commas so far: the number of the argument.
     argument: usize,
+}
+
+impl Bracket<'_> {
+    /// Whether what stands in it now is compared or looked up.
+    fn holds_decisions(&self) -> bool {
+        let argument = |(called, name)| argument_decides(called, name, self.argument);
+        self.decides || self.call.is_some_and(argument)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -397,10 +242,10 @@ fn judge_tag(source: &str, tokens: &[Token], range: Range<usize>, decides: &mut 
     let mut brackets: Vec<Bracket<'_>> = Vec::new();
     for n in 0..tag.len() {
         let previous = before(n, 1);
-        let inherited = brackets.last().is_some_and(|bracket| bracket.decides);
+        let inherited = brackets.last().is_some_and(Bracket::holds_decisions);
         match (kind(n), text(n)) {
             (Kind::Operator, "(") => {
-                let word = kind(previous) == Kind::Name && !is_keyword(text(previous));
+                let word = kind(previous) == Kind::Name && !is_keyword(text(previous), previous);
                 let called = if operator(before(n, 2), ".") {
                     Called::Method
                 } else if operator(before(n, 2), "|") || (n == 2 && name(0, "filter")) {
@@ -418,7 +263,7 @@ fn judge_tag(source: &str, tokens: &[Token], range: Range<usize>, decides: &mut 
                 });
             }
             (Kind::Operator, "[") => {
-                let word = kind(previous) == Kind::Name && !is_keyword(text(previous));
+                let word = kind(previous) == Kind::Name && !is_keyword(text(previous), previous);
                 let value = word
                     || kind(previous) == Kind::Literal
                     || [")", "]", "}"].iter().any(|b| operator(previous, b));
@@ -438,14 +283,9 @@ fn judge_tag(source: &str, tokens: &[Token], range: Range<usize>, decides: &mut 
                 }
             }
             (Kind::Literal, _) => {
-                let inside = brackets.last().is_some_and(|bracket| {
-                    bracket.decides
-                        || (bracket.dict && operator(n + 1, ":"))
-                        || bracket.call.is_some_and(|(called, name)| {
-                            argument_decides(called, name, bracket.argument)
-                        })
-                });
-                decides[tag[n]] = inside
+                let key = brackets.last().is_some_and(|b| b.dict) && operator(n + 1, ":");
+                decides[tag[n]] = inherited
+                    || key
                     || compared_after(previous)
                     || compared_before(n + 1)
                     || is_test(previous);
@@ -453,12 +293,6 @@ fn judge_tag(source: &str, tokens: &[Token], range: Range<usize>, decides: &mut 
             _ => {}
         }
     }
-}
-
-/// Names that are part of the language rather than of a value.
-fn is_keyword(name: &str) -> bool {
-    ["and", "or", "not", "in", "is", "if", "elif", "else", "for", "set", "recursive", "call"]
-        .contains(&name)
 }
 
 /// Whether an argument is looked for in a value rather than becoming part of one.
