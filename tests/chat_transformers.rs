@@ -49,7 +49,7 @@ const DIFFERENT: [(&str, Option<&str>); 6] = [
     ("{{ 1 < 'a' }}", Some("True")),
     ("{% for x in none %}x{% endfor %}", Some("")),
     ("{{ '%s' % 'y' }}", None),
-    ("{{ range(2) is sequence }}|{{ (xs | map('string')) is sequence }}", Some("False|True")),
+    ("{{ range(2) is sequence }}|{{ (xs | map('string')) is sequence }}", Some("True|True")),
     ("{{ s | wordcount }}", None),
     ("{{ f ~ '' }}|{{ g ~ '' }}", Some("10000000000000000.0|0.00001")),
 ];

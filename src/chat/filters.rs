@@ -119,6 +119,7 @@ fn number_text(value: &Value) -> String {
 fn is_sequence(value: &Value) -> bool {
     value.is_undefined()
         || matches!(value.kind(), ValueKind::Seq | ValueKind::String | ValueKind::Map)
+        || (value.kind() == ValueKind::Iterable && value.len().is_some())
 }
 
 /// Functions and macros.
@@ -155,9 +156,9 @@ fn dict(args: Any) -> Result<Value, Error> {
 fn bounded(state: &State, value: Value) -> Result<Value, Error> {
     /// The template may build on what the request holds (128 levels, as JSON).
     const MAX_DEPTH: usize = 160;
-    const MAX_ITEMS: usize = 1_000_000;
+    const ITEMS: u64 = 100_000;
 
-    fn count(value: &Value, depth: usize, items: &mut usize) -> Result<(), Error> {
+    fn count(value: &Value, depth: usize, left: &mut u64) -> Result<(), Error> {
         let is_map = value.kind() == ValueKind::Map;
         if !is_map && value.kind() != ValueKind::Seq {
             return Ok(());
@@ -168,22 +169,38 @@ fn bounded(state: &State, value: Value) -> Result<Value, Error> {
         }
         for item in value.try_iter()?.checked() {
             let item = item?;
-            *items += 1;
-            if *items > MAX_ITEMS {
-                let what = format!("a value holds more than {MAX_ITEMS} items, counted as written");
-                return Err(Error::new(ErrorKind::InvalidOperation, what));
-            }
+            *left = left.checked_sub(1).ok_or_else(too_many)?;
             if is_map {
-                count(&value.get_item(&item)?, depth + 1, items)?;
+                count(&value.get_item(&item)?, depth + 1, left)?;
             } else {
-                count(&item, depth + 1, items)?;
+                count(&item, depth + 1, left)?;
             }
         }
         Ok(())
     }
 
-    let mut items = 0;
-    count(&value, 0, &mut items)?;
-    state.consume_fuel(items as u64 / 16)?;
+    // A sum of lists is a view of both, which grows with every sum: make it a list.
+    let is_sum = value.kind() == ValueKind::Iterable && value.len().is_some();
+    if !is_sum && !matches!(value.kind(), ValueKind::Map | ValueKind::Seq) {
+        return Ok(value);
+    }
+    // What a template may do grows with the request, and so may its values.
+    let (used, rest) = state.fuel_levels().unwrap_or_default();
+    let most = ITEMS + (used + rest) / 16;
+    if value.len().is_some_and(|len| len as u64 > most) {
+        return Err(too_many());
+    }
+    let value = if is_sum {
+        Value::from(value.try_iter()?.checked().collect::<Result<Vec<Value>, Error>>()?)
+    } else {
+        value
+    };
+    let mut left = most;
+    count(&value, 0, &mut left)?;
+    state.consume_fuel((most - left) / 16)?;
     Ok(value)
+}
+
+fn too_many() -> Error {
+    Error::new(ErrorKind::InvalidOperation, "a value holds too many items, counted as written")
 }

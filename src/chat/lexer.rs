@@ -144,8 +144,9 @@ fn basic_tag(text: &str, name: &str) -> Option<usize> {
     Some(text.len() - rest.len())
 }
 
-/// Whether a name, the n-th token of its tag, is part of the language rather than a value.
-pub(super) fn is_keyword(name: &str, n: usize) -> bool {
-    n == 0 && ["if", "elif", "for", "set", "call", "with", "do"].contains(&name)
+/// Whether a name is part of the language rather than a value. A `statement` is the first
+/// name of a `{% .. %}` tag.
+pub(super) fn is_keyword(name: &str, statement: bool) -> bool {
+    statement && ["if", "elif", "for", "set", "call", "with", "do"].contains(&name)
         || ["and", "or", "not", "in", "is", "if", "else", "recursive"].contains(&name)
 }

@@ -83,7 +83,7 @@ fn tag(source: &str, tokens: &[Token], pieces: &mut [String]) {
         let (Kind::Operator, operator) = words[n] else { continue };
         let after_value = n > start
             && match words[n - 1] {
-                (Kind::Name, name) => !is_keyword(name, n - 1),
+                (Kind::Name, name) => !is_keyword(name, is_block && n == 1),
                 (Kind::Operator, before) => matches!(before, ")" | "]" | "}"),
                 (kind, _) => matches!(kind, Kind::Literal | Kind::Number),
             };

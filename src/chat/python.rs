@@ -97,7 +97,10 @@ fn repr(w: &mut Writer, value: &Value) -> Result<(), Error> {
             Err(_) => w.push(&value.to_string()),
         },
         ValueKind::String => quote(w, value.as_str().unwrap_or_default()),
-        ValueKind::Seq => {
+        // The sum of two lists is an iterable with a length.
+        kind if kind == ValueKind::Seq
+            || (kind == ValueKind::Iterable && value.len().is_some()) =>
+        {
             let tuple = value.is_tuple();
             w.enter()?;
             w.push(if tuple { "(" } else { "[" });

@@ -220,6 +220,7 @@ fn deciding_literals(source: &str, tokens: &[Token]) -> Vec<bool> {
 
 /// Judges the literals of one tag, whose tokens are `range`.
 fn judge_tag(source: &str, tokens: &[Token], range: Range<usize>, decides: &mut [bool]) {
+    let is_block = source[tokens[range.start - 1].range.clone()].starts_with("{%");
     let tag: Vec<usize> = range.filter(|&i| tokens[i].kind != Kind::Other).collect();
     let text = |n: usize| tag.get(n).map_or("", |&i| &source[tokens[i].range.clone()]);
     let kind = |n: usize| tag.get(n).map_or(Kind::Other, |&i| tokens[i].kind);
@@ -245,7 +246,8 @@ fn judge_tag(source: &str, tokens: &[Token], range: Range<usize>, decides: &mut 
         let inherited = brackets.last().is_some_and(Bracket::holds_decisions);
         match (kind(n), text(n)) {
             (Kind::Operator, "(") => {
-                let word = kind(previous) == Kind::Name && !is_keyword(text(previous), previous);
+                let word = kind(previous) == Kind::Name
+                    && !is_keyword(text(previous), is_block && previous == 0);
                 let called = if operator(before(n, 2), ".") {
                     Called::Method
                 } else if operator(before(n, 2), "|") || (n == 2 && name(0, "filter")) {
@@ -263,7 +265,8 @@ fn judge_tag(source: &str, tokens: &[Token], range: Range<usize>, decides: &mut 
                 });
             }
             (Kind::Operator, "[") => {
-                let word = kind(previous) == Kind::Name && !is_keyword(text(previous), previous);
+                let word = kind(previous) == Kind::Name
+                    && !is_keyword(text(previous), is_block && previous == 0);
                 let value = word
                     || kind(previous) == Kind::Literal
                     || [")", "]", "}"].iter().any(|b| operator(previous, b));
