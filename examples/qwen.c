@@ -366,7 +366,7 @@ static void take_places(settings *set, char **places, int count, int before) {
          * nothing else. */
         int leads = before > 0 && set->mode != ANSWER;
         leads |= count > has_prompt && host_is_model(places[0]);
-        leads |= count > most;
+        leads |= has_prompt && count > most;
         leads |= has_prompt && count > 1 && !host_is_integer(places[1]);
         leads |= !has_prompt && !host_is_integer(places[0]);
         if (leads) {
