@@ -77,7 +77,9 @@ fn measure(c: &Compute, memory: &Memory, tokens: usize, rounds: usize) {
         }
         let weights = cols * rows * if fused { 2 } else { 1 };
         let flops = 2.0 * weights as f64 * tokens as f64;
-        let x: Vec<f32> = (0..tokens * cols).map(|i| (i % 17) as f32 / 16.0).collect();
+        let x: Vec<f32> = (0..tokens * cols + LANES).map(|i| (i % 17) as f32 / 16.0).collect();
+        // From the start of a cache line on, as in the model.
+        let x = &x[x.as_ptr().align_offset(64)..][..tokens * cols];
         let mut out = vec![0.0; tokens * rows];
         // Enough of it that a round lasts some milliseconds.
         let repeat = (1e-3 * 1e11 / flops).ceil().min(8.0) as usize;
@@ -91,10 +93,10 @@ fn measure(c: &Compute, memory: &Memory, tokens: usize, rounds: usize) {
                 if fused {
                     let (gate, up) = w.split_at(weights / 2);
                     let matrix = |w| Matrix::new(Weights::Bf16(w), rows, cols);
-                    linear_swiglu(c, &x, tokens, matrix(gate), matrix(up), &mut out);
+                    linear_swiglu(c, x, tokens, matrix(gate), matrix(up), &mut out);
                 } else {
                     let matrix = Matrix::new(Weights::Bf16(w), rows, cols);
-                    linear(c, &x, tokens, &mut [Job::store(matrix, &mut out)]);
+                    linear(c, x, tokens, &mut [Job::store(matrix, &mut out)]);
                 }
             }
             time = time.min((now(threads) - start) / repeat as f64);

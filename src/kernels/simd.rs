@@ -173,12 +173,21 @@ pub trait Simd: Copy + Send + Sync + 'static {
     }
 }
 
-/// Asks for the cache line at `p` to be brought near. Any address will do.
+/// Asks for the cache line at `p` to be brought into the first-level cache. Any address
+/// will do.
 #[inline(always)]
 pub fn prefetch<T>(p: *const T) {
     // SAFETY: a prefetch of any address has no effect but on the caches; SSE is part of
     // x86-64.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+}
+
+/// Asks for the cache line at `p` to be brought into the second-level cache: for data that
+/// comes from memory, of which much must be on the way. Any address will do.
+#[inline(always)]
+pub fn prefetch_far<T>(p: *const T) {
+    // SAFETY: as in `prefetch`.
+    unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) }
 }
 
 /// Plain Rust, for any x86-64 CPU.

@@ -1,5 +1,5 @@
 //! Products with few tokens: each weight goes from memory through registers.
-#![allow(clippy::needless_range_loop)] // the loops over registers, see `block`
+#![allow(clippy::needless_range_loop)] // the loops over registers, see `add_group`
 
 use std::ops::Range;
 
@@ -7,10 +7,11 @@ use super::element::Element;
 use super::scratch::Scratch;
 use super::{Input, Product};
 use crate::kernels::Weights;
-use crate::kernels::simd::{LANES, Simd, prefetch};
+use crate::kernels::simd::{LANES, Simd, prefetch_far};
 
-/// How far ahead of its use a weight is asked for, in bytes of the matrix.
-const AHEAD: usize = 4096;
+/// How far ahead of its use a weight is asked for, in bytes of the matrix: what memory
+/// delivers while it answers one request, several times over.
+const AHEAD: usize = 32 << 10;
 
 /// Computes `rows` of `product` for all tokens.
 #[inline(always)]
@@ -43,14 +44,38 @@ pub(super) fn compute<S: Simd>(
 fn matrix_rows<S: Simd, E: Element>(s: S, w: &[E], cols: usize, input: &Input, sums: &mut [f32]) {
     let rows = sums.len() / input.tokens;
     let mut row = 0;
-    // Blocks whose sums fit the registers.
+    // Blocks whose sums fit the registers and whose tokens fit the first-level cache.
+    let one_register = S::PARTS == 1;
     while row < rows {
-        row += match rows - row {
-            4.. if S::PARTS == 1 => tokens::<S, E, 4, 6>(s, w, cols, input, sums, row),
-            4.. if input.tokens == 1 => tokens::<S, E, 4, 1>(s, w, cols, input, sums, row),
+        row += match (input.tokens, rows - row) {
+            (1, 4..) => rows_in_turn::<S, E>(s, w, cols, input.x, sums, row),
+            (7 | 8, 2..) if one_register && cols <= 1024 => {
+                tokens::<S, E, 2, 8>(s, w, cols, input, sums, row)
+            }
+            (_, 4..) if one_register => tokens::<S, E, 4, 6>(s, w, cols, input, sums, row),
+            (_, 2..) if cols > 2048 => tokens::<S, E, 2, 2>(s, w, cols, input, sums, row),
             _ => tokens::<S, E, 1, 4>(s, w, cols, input, sums, row),
         };
     }
+}
+
+/// Four rows from `row` on for one token, one after the other, so that memory is read from
+/// front to back; returns 4.
+#[inline(always)]
+fn rows_in_turn<S: Simd, E: Element>(
+    s: S,
+    w: &[E],
+    cols: usize,
+    x: &[f32],
+    sums: &mut [f32],
+    row: usize,
+) -> usize {
+    let mut lanes = [s.splat(0.0); 4];
+    for r in 0..4 {
+        [[lanes[r]]] = block_lanes::<S, E, 1, 1>(s, &w[(row + r) * cols..], x, cols);
+    }
+    put_sums(s, &lanes, &mut sums[row..row + 4]);
+    4
 }
 
 /// `R` rows from `row` on for all tokens, up to `T` at a time; returns `R`.
@@ -78,6 +103,8 @@ fn tokens<S: Simd, E: Element, const R: usize, const T: usize>(
             4 if T >= 4 => block::<S, E, R, 4>(s, w, x, cols, sums, rows),
             5 if T >= 5 => block::<S, E, R, 5>(s, w, x, cols, sums, rows),
             6 if T >= 6 => block::<S, E, R, 6>(s, w, x, cols, sums, rows),
+            7 if T >= 7 => block::<S, E, R, 7>(s, w, x, cols, sums, rows),
+            8 if T >= 8 => block::<S, E, R, 8>(s, w, x, cols, sums, rows),
             _ => block::<S, E, R, 1>(s, w, x, cols, sums, rows),
         }
         token += count;
@@ -95,33 +122,44 @@ fn block<S: Simd, E: Element, const R: usize, const T: usize>(
     sums: &mut [f32],
     width: usize,
 ) {
-    assert!(w.len() >= R * cols && x.len() >= T * cols && sums.len() >= (T - 1) * width + R);
-    let groups = cols / LANES;
-    let ahead = (AHEAD / size_of::<E>() / R).min(cols);
+    let lanes = block_lanes::<S, E, R, T>(s, w, x, cols);
+    for t in 0..T {
+        put_sums(s, &lanes[t], &mut sums[t * width..t * width + R]);
+    }
+}
+
+/// The sums, lane by lane, of the first `R` rows of `w` with the `T` tokens of `x`.
+#[inline(always)]
+fn block_lanes<S: Simd, E: Element, const R: usize, const T: usize>(
+    s: S,
+    w: &[E],
+    x: &[f32],
+    cols: usize,
+) -> [[S::F32; R]; T] {
+    assert!(w.len() >= R * cols && x.len() >= T * cols);
     let mut lanes = [[s.splat(0.0); R]; T];
-    for group in 0..groups {
-        let k = group * LANES;
-        // What follows the end of these rows is the next block of rows.
-        let next = k + ahead + if k + ahead < cols { 0 } else { (R - 1) * cols };
-        // Plain loops throughout: a closure passed to `from_fn` would be compiled without
-        // the instruction set.
-        let mut inputs = [s.splat(0.0); T];
-        for t in 0..T {
-            // SAFETY: k + 16 <= cols, and all rows are inside of their slices (checked).
-            inputs[t] = unsafe { s.load_ptr(x.as_ptr().add(t * cols + k)) };
+    // Memory is asked for from front to back, whatever the order of use: what lies one
+    // block ahead if that is further than `AHEAD`.
+    let block = R * cols * size_of::<E>();
+    let ahead = if R == 1 { AHEAD } else { AHEAD.max(block) };
+    let mut next = w.as_ptr().cast::<u8>().wrapping_add(ahead);
+    let whole = cols / LANES;
+    for pair in 0..whole / 2 {
+        for _ in 0..R * 2 * LANES * size_of::<E>() / 64 {
+            prefetch_far(next);
+            next = next.wrapping_add(64);
         }
-        for r in 0..R {
-            let p = w.as_ptr().wrapping_add(r * cols);
-            prefetch(p.wrapping_add(next));
-            // SAFETY: as above.
-            let w = unsafe { E::load(s, p.add(k)) };
-            for t in 0..T {
-                lanes[t][r] = s.mul_add(inputs[t], w, lanes[t][r]);
-            }
+        for group in [2 * pair, 2 * pair + 1] {
+            // SAFETY: whole groups of `cols`, in slices of enough rows (just checked).
+            unsafe { add_group(s, &mut lanes, w.as_ptr(), x.as_ptr(), cols, group) };
         }
     }
+    if whole % 2 == 1 {
+        // SAFETY: as above.
+        unsafe { add_group(s, &mut lanes, w.as_ptr(), x.as_ptr(), cols, whole - 1) };
+    }
     if cols % LANES != 0 {
-        let k = groups * LANES;
+        let k = whole * LANES;
         for r in 0..R {
             let w = E::load_part(s, &w[r * cols + k..(r + 1) * cols]);
             for t in 0..T {
@@ -130,8 +168,37 @@ fn block<S: Simd, E: Element, const R: usize, const T: usize>(
             }
         }
     }
+    lanes
+}
+
+/// Adds the products of group `group` of sixteen columns.
+///
+/// Plain loops throughout: a closure passed to `from_fn`, say, would be compiled without
+/// the instruction set.
+///
+/// # Safety
+/// `w` points to `R` and `x` to `T` rows of `cols` elements, which have this whole group.
+#[inline(always)]
+unsafe fn add_group<S: Simd, E: Element, const R: usize, const T: usize>(
+    s: S,
+    lanes: &mut [[S::F32; R]; T],
+    w: *const E,
+    x: *const f32,
+    cols: usize,
+    group: usize,
+) {
+    let k = group * LANES;
+    let mut inputs = [s.splat(0.0); T];
     for t in 0..T {
-        put_sums(s, &lanes[t], &mut sums[t * width..t * width + R]);
+        // SAFETY: by the contract.
+        inputs[t] = unsafe { s.load_ptr(x.add(t * cols + k)) };
+    }
+    for r in 0..R {
+        // SAFETY: by the contract.
+        let w = unsafe { E::load(s, w.add(r * cols + k)) };
+        for t in 0..T {
+            lanes[t][r] = s.mul_add(inputs[t], w, lanes[t][r]);
+        }
     }
 }
 

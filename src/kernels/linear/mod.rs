@@ -21,7 +21,7 @@ mod scratch;
 #[cfg(test)]
 mod tests;
 
-use super::simd::{LANES, Simd};
+use super::simd::{Isa, LANES, Simd};
 use super::{Compute, Matrix, Weights, math};
 use crate::dispatch;
 use crate::pool::SharedMut;
@@ -58,15 +58,23 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Up to this many tokens weights are widened in registers, and not into a panel.
-const DIRECT_TOKENS: usize = 12;
+/// Up to how many tokens weights are widened in registers, and not into a panel. Where a
+/// register holds all sixteen lanes, registers are so many that widening each weight once
+/// for six tokens costs little.
+fn direct_tokens(isa: Isa) -> usize {
+    match isa {
+        Isa::Avx512(_) => 96,
+        Isa::Avx2(_) | Isa::Scalar(_) => 16,
+    }
+}
+
 /// Bytes of weights that one task reads with few tokens: long runs for the memory, short
 /// enough that all threads finish together.
 const DIRECT_BYTES: usize = 64 << 10;
 /// Most rows of a panel, a multiple of what the blocks of every instruction set take.
 const PANEL_ROWS: usize = 60;
-/// Most elements of a panel (256 KiB), should `cols` be large.
-const PANEL_ELEMENTS: usize = 64 << 10;
+/// Most elements of a panel (384 KiB) of more than 12 rows.
+const PANEL_ELEMENTS: usize = 96 << 10;
 
 /// Most jobs of one call; it spares an allocation.
 const MAX_JOBS: usize = 8;
@@ -88,7 +96,7 @@ pub fn linear(c: &Compute, x: &[f32], tokens: usize, jobs: &mut [Job]) {
             Mode::Accumulate => Finish::Accumulate,
         };
         let out = Output { data: SharedMut::new(job.out), width: job.matrix.rows, finish };
-        let step = task_rows(tokens, &job.matrix);
+        let step = task_rows(c.isa, tokens, &job.matrix, 1);
         *product = Some(Product { first_task: tasks, step, matrix: job.matrix, up: None, out });
         tasks += job.matrix.rows.div_ceil(step);
     }
@@ -120,8 +128,7 @@ pub fn linear_swiglu(
     check(&input, &gate, out);
     check(&input, &up, out);
     let out = Output { data: SharedMut::new(out), width: gate.rows, finish: Finish::SwiGlu };
-    // A task reads both matrices: half the rows of each make a task of the usual size.
-    let step = (task_rows(tokens, &gate) / 2).max(1);
+    let step = task_rows(c.isa, tokens, &gate, 2);
     let product = Product { first_task: 0, step, matrix: gate, up: Some(up), out };
     if input.tokens == 0 {
         return;
@@ -137,17 +144,18 @@ fn check(input: &Input, matrix: &Matrix, out: &[f32]) {
     assert_eq!(matrix.weights.len(), matrix.rows * matrix.cols, "linear: weights");
 }
 
-/// Rows of weights for one task, a multiple of 8 or 12.
-fn task_rows(tokens: usize, matrix: &Matrix) -> usize {
-    let cols = matrix.cols.max(1);
-    if tokens <= DIRECT_TOKENS {
+/// Rows for one task of each of `matrices` matrices like `matrix`: a multiple of the rows
+/// of a block in every instruction set.
+fn task_rows(isa: Isa, tokens: usize, matrix: &Matrix, matrices: usize) -> usize {
+    let row = matrix.cols * matrices;
+    if tokens <= direct_tokens(isa) {
         let size = match matrix.weights {
             Weights::Bf16(_) | Weights::F16(_) => 2,
             Weights::F32(_) => 4,
         };
-        (DIRECT_BYTES / (size * cols)).next_multiple_of(8).clamp(8, 256)
+        (DIRECT_BYTES / (size * row)).next_multiple_of(8).clamp(8, 256)
     } else {
-        (PANEL_ELEMENTS / cols / 12 * 12).clamp(12, PANEL_ROWS)
+        (PANEL_ELEMENTS / row / 12 * 12).clamp(12, PANEL_ROWS)
     }
 }
 
@@ -216,7 +224,7 @@ impl Product<'_> {
         let rows = self.step.min(self.matrix.rows - first);
         with_scratch(|scratch| {
             dispatch!(c.isa, s => {
-                if input.tokens <= DIRECT_TOKENS {
+                if input.tokens <= direct_tokens(c.isa) {
                     direct::compute(s, self, input, first..first + rows, scratch);
                 } else {
                     panel::compute(s, c, self, input, first..first + rows, scratch);

@@ -12,9 +12,11 @@ use super::direct::put_sums;
 use super::element::Element;
 use super::scratch::{Line, Scratch};
 use super::{Input, Product};
-use crate::kernels::simd::{LANES, Simd, prefetch};
+use crate::kernels::simd::{LANES, Simd, prefetch, prefetch_far};
 use crate::kernels::{Compute, Weights};
 
+/// How far ahead weights are asked for while a panel is filled, in bytes.
+const AHEAD: usize = 8 << 10;
 /// Groups of sixteen columns in a segment.
 const SEGMENT: usize = 16;
 
@@ -91,6 +93,8 @@ fn widen<S: Simd, E: Element, const R: usize>(s: S, w: &[E], cols: usize, panel:
             let row = &w[start..(start + cols).min(w.len())];
             for group in 0..groups {
                 let k = group * LANES;
+                // From memory, row after row.
+                prefetch_far(row.as_ptr().wrapping_add(k).cast::<u8>().wrapping_add(AHEAD));
                 let v = if row.len() >= k + LANES {
                     // SAFETY: 16 elements, just checked.
                     unsafe { E::load(s, row.as_ptr().add(k)) }
@@ -115,20 +119,25 @@ fn pass<S: Simd, const R: usize, const T: usize>(
     width: usize,
 ) {
     for (block, lines) in panel.chunks(R * cols.div_ceil(LANES)).enumerate() {
-        let lanes = block_lanes::<S, R, T>(s, lines, x, cols);
+        // While the first blocks are summed, the next tokens come nearer, one per block.
+        let next =
+            if block < T { x.as_ptr().wrapping_add((T + block) * cols) } else { std::ptr::null() };
+        let lanes = block_lanes::<S, R, T>(s, lines, x, cols, next);
         for t in 0..T {
             put_sums(s, &lanes[t], &mut sums[t * width + block * R..][..R]);
         }
     }
 }
 
-/// The sums, lane by lane, of one block of rows with `T` tokens.
+/// The sums, lane by lane, of one block of rows with `T` tokens. Asks for the `cols`
+/// elements at `next`, unless that is null.
 #[inline(always)]
 fn block_lanes<S: Simd, const R: usize, const T: usize>(
     s: S,
     lines: &[Line],
     x: &[f32],
     cols: usize,
+    next: *const f32,
 ) -> [[S::F32; R]; T] {
     let whole = cols / LANES;
     let segment = if S::PARTS == 1 { whole.max(1) } else { SEGMENT };
@@ -137,7 +146,13 @@ fn block_lanes<S: Simd, const R: usize, const T: usize>(
     for first in (0..whole).step_by(segment) {
         let groups = first..whole.min(first + segment);
         for part in 0..S::PARTS {
-            let fetch = S::PARTS > 1 && part + 1 == S::PARTS;
+            let fetch = if part > 0 && part + 1 == S::PARTS {
+                Fetch::NextSegment
+            } else if part == 0 && !next.is_null() {
+                Fetch::Line(next)
+            } else {
+                Fetch::Nothing
+            };
             let (lines, x) = (lines.as_ptr(), x.as_ptr());
             let groups = groups.clone();
             // SAFETY: the groups are whole ones of `cols`, and `x` and `lines` hold T rows
@@ -156,7 +171,7 @@ fn block_lanes<S: Simd, const R: usize, const T: usize>(
             unsafe {
                 let lines = lines.as_ptr().add(whole * R);
                 let x = rest.as_ptr().cast();
-                add_groups(s, &mut parts[part], lines, x, LANES, 0..1, part, false);
+                add_groups(s, &mut parts[part], lines, x, LANES, 0..1, part, Fetch::Nothing);
             }
         }
     }
@@ -175,8 +190,17 @@ fn block_lanes<S: Simd, const R: usize, const T: usize>(
 /// The largest [`Simd::PARTS`].
 const MAX_PARTS: usize = 4;
 
-/// Adds the products of `groups` of sixteen columns to one part of the lanes. With
-/// `fetch`, asks for the `x` of the groups after them.
+/// What a pass over some groups asks for meanwhile.
+#[derive(Clone, Copy)]
+enum Fetch {
+    Nothing,
+    /// One line for each group, from here on.
+    Line(*const f32),
+    /// The `x` of as many groups after these.
+    NextSegment,
+}
+
+/// Adds the products of `groups` of sixteen columns to one part of the lanes.
 ///
 /// # Safety
 /// `x` points to `T` rows of `cols` elements and `lines` to a block of `R` rows, all of
@@ -191,12 +215,15 @@ unsafe fn add_groups<S: Simd, const R: usize, const T: usize>(
     cols: usize,
     groups: Range<usize>,
     part: usize,
-    fetch: bool,
+    fetch: Fetch,
 ) {
     let lane = part * (LANES / S::PARTS);
     let ahead = groups.len() * LANES;
     let mut lanes = *sums;
     for group in groups {
+        if let Fetch::Line(next) = fetch {
+            prefetch_far(next.wrapping_add(group * LANES));
+        }
         let mut w = [s.part_zero(); R];
         for r in 0..R {
             // SAFETY: by the contract.
@@ -207,7 +234,7 @@ unsafe fn add_groups<S: Simd, const R: usize, const T: usize>(
             let p = unsafe { x.add(t * cols + group * LANES + lane) };
             // SAFETY: by the contract.
             let x = unsafe { s.part_load_ptr(p) };
-            if fetch {
+            if let Fetch::NextSegment = fetch {
                 prefetch(p.wrapping_add(ahead));
             }
             for r in 0..R {
