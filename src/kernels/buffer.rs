@@ -61,6 +61,12 @@ impl<T: Plain> Buffer<T> {
     }
 }
 
+impl<T: Plain> Default for Buffer<T> {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
 impl<T: Plain> Drop for Buffer<T> {
     fn drop(&mut self) {
         if self.len > 0

@@ -31,6 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use half::{bf16, f16};
 
 pub use attention::{AttentionShape, attention};
+pub use buffer::Buffer;
 pub use conv::{ConvTaps, causal_conv_silu};
 pub use delta::{DeltaShape, delta_rule};
 pub use elementwise::*;

@@ -4,15 +4,16 @@
 //! decoding allocates nothing per token. It belongs to no session: a model lends one to
 //! whichever session computes.
 
-use super::state::{Recurrent, RecurrentShape, zeros};
+use super::state::{Recurrent, RecurrentShape};
 use crate::Result;
 use crate::checkpoint::Config;
+use crate::kernels::Buffer;
 
 /// Tokens computed together at most. Each weight is read once per chunk; more tokens gain
 /// little speed and cost memory and responsiveness.
 pub const MAX_CHUNK: usize = 256;
 
-/// Buffers of one pass; T tokens of the chunk, other letters as in [`super::weights`].
+/// Buffers of one pass, each from the start of a cache line on; T tokens of the chunk, other letters as in [`super::weights`].
 #[derive(Default)]
 pub struct Workspace {
     capacity: usize,
@@ -21,35 +22,35 @@ pub struct Workspace {
     /// Position of its first token.
     pub(super) first_position: usize,
     /// `[T, H]`: the residual stream.
-    pub(super) x: Vec<f32>,
+    pub(super) x: Buffer<f32>,
     /// `[T, H]`: the normalised input of a block.
-    pub(super) h: Vec<f32>,
+    pub(super) h: Buffer<f32>,
     /// `[T, C]` before the convolution, or `[T, QH 2 D]`, queries and gates interleaved.
-    pub(super) projected: Vec<f32>,
+    pub(super) projected: Buffer<f32>,
     /// `[T, C]` after the convolution, or `[T, QH D]`, queries.
-    pub(super) mixed: Vec<f32>,
+    pub(super) mixed: Buffer<f32>,
     /// `[T, VH DV]`: z; or `[T, KVH D]`: keys as projected.
-    pub(super) z_or_keys: Vec<f32>,
+    pub(super) z_or_keys: Buffer<f32>,
     /// `[T, KVH D]`: keys, normalised and rotated.
-    pub(super) keys: Vec<f32>,
+    pub(super) keys: Buffer<f32>,
     /// `[T, KVH D]`
-    pub(super) values: Vec<f32>,
+    pub(super) values: Buffer<f32>,
     /// `[T, VH]`: projection for the decay.
-    pub(super) a: Vec<f32>,
+    pub(super) a: Buffer<f32>,
     /// `[T, VH]`: projection for the write strength.
-    pub(super) b: Vec<f32>,
+    pub(super) b: Buffer<f32>,
     /// `[T, VH]`: logarithm of the decay.
-    pub(super) g: Vec<f32>,
+    pub(super) g: Buffer<f32>,
     /// `[T, VH]`: write strength.
-    pub(super) beta: Vec<f32>,
+    pub(super) beta: Buffer<f32>,
     /// `[T, VH DV]` or `[T, QH D]`: what the mixer read out.
-    pub(super) read_out: Vec<f32>,
+    pub(super) read_out: Buffer<f32>,
     /// `[T, I]`
-    pub(super) activation: Vec<f32>,
+    pub(super) activation: Buffer<f32>,
     /// `[T, rotary_dim / 2]`
-    pub(super) cos: Vec<f32>,
+    pub(super) cos: Buffer<f32>,
     /// `[T, rotary_dim / 2]`
-    pub(super) sin: Vec<f32>,
+    pub(super) sin: Buffer<f32>,
     /// The state after the pass, until it is committed.
     pub(super) pending: Recurrent,
 }
@@ -65,7 +66,7 @@ impl Workspace {
         }
         // Decoding needs one row; anything longer is a prompt and will want whole chunks.
         let capacity = if tokens <= 8 { 8 } else { MAX_CHUNK.max(tokens) };
-        let room = |width: usize| zeros(capacity * width, "the workspace");
+        let room = |width: usize| Buffer::zeroed(capacity * width, "the workspace");
         let (deltas, channels) = (config.value_width(), config.conv_channels());
         let queries = config.num_attention_heads * config.head_dim;
         let kv = config.num_key_value_heads * config.head_dim;
