@@ -886,8 +886,9 @@ qwen_status qwen_session_reset(qwen_session *session);
 
 /**
  * Cancels the call in progress on a session, or the next one if none is. It may be called
- * by any thread at any time, also from a signal handler's thread or the progress callback,
- * and returns at once; the cancelled call returns QWEN_CANCELLED within milliseconds.
+ * by any thread at any time, also from the progress callback, and returns at once; the
+ * cancelled call returns QWEN_CANCELLED within milliseconds. A signal handler should set a
+ * flag instead, which the progress callback looks at.
  *
  * Returns QWEN_OK, or QWEN_ERROR_INVALID_HANDLE.
  */

@@ -154,16 +154,34 @@ fn one_answer() {
 
 #[test]
 fn without_a_model_the_demo_answers() {
-    let output = run("qwen", &["What are you?"], b"");
+    // A folder like a fresh clone; the package's own may have a model/.
+    let clone = TempDir::new();
+    std::fs::create_dir(clone.join("examples")).unwrap();
+    std::os::unix::fs::symlink(c::root().join(DEMO), clone.join(DEMO)).unwrap();
+    let ask = |name: &str, arguments: &[&str], folder: &Path| {
+        let mut command = Command::new(host(name));
+        command.args(arguments).current_dir(folder).stdin(Stdio::null()).output().unwrap()
+    };
+    let output = ask("qwen", &["What are you?"], clone.path());
     let (answer, notes) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success() && answer.trim().len() > 1, "{output:?}");
     assert_eq!(answer.matches('\n').count(), 1, "{answer:?}");
-    let first = notes.lines().next().unwrap();
-    assert!(first.contains(DEMO) && first.contains("scripts/download_model.sh"), "{notes}");
-    // Anywhere else there is no model/ and no demo.
-    let lost = Command::new(host("qwen")).arg("Hi").current_dir("/").output().unwrap();
-    assert_eq!(lost.status.code(), Some(1));
-    assert!(text(&lost.stderr).contains("no model"), "{lost:?}");
+    for notes in [notes, text(&ask("chat", &[], clone.path()).stderr)] {
+        let first = notes.lines().next().unwrap();
+        assert!(first.contains(DEMO) && first.contains("scripts/download_model.sh"), "{notes}");
+    }
+    // A downloaded model goes first, and needs no note.
+    let folder = toy::model();
+    std::os::unix::fs::symlink(folder.path(), clone.join("model")).unwrap();
+    let output = ask("qwen", &["hello", "3"], clone.path());
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    // Where there is neither, that is said.
+    for name in ["qwen", "chat"] {
+        let arguments: &[&str] = if name == "qwen" { &["Hi"] } else { &[] };
+        let lost = ask(name, arguments, Path::new("/"));
+        assert_eq!(lost.status.code(), Some(1));
+        assert!(text(&lost.stderr).contains("no model"), "{lost:?}");
+    }
 }
 
 #[test]
@@ -299,15 +317,20 @@ fn in_a_terminal() {
 #[test]
 fn control_c_cancels() {
     // A conversation goes on after a cancelled answer. Random weights talk for long.
-    let folder = toy::model();
+    let folder = toy::slow_model();
     let model = path(&folder);
-    let script = "expect > \nsend hello\nexpect \\n\npause 300\nkey C\nexpect tokens\nexpect > \n\
-                  send again\nexpect \\n\npause 100\nkey C\nexpect > \nkey D\nexit 0\n";
-    in_terminal("qwen", &[&model, "--chat", "4000", "100", "100"], script);
+    let slow = [&*model, "--isa", "scalar", "--threads", "1"];
+    let script = "expect > \nsend hello\nexpect \\n\npause 500\nkey C\nexpect tokens\nexpect > \n\
+                  send again\nexpect \\n\npause 500\nkey C\nexpect > \nkey D\nexit 0\n";
+    let chat = [&slow[..], &["--chat", "4000", "0", "1"]].concat();
+    in_terminal("qwen", &chat, script);
+    // One answer, cancelled: what was said stays, and the status tells.
+    let one = [&slow[..], &["hello", "4000"]].concat();
+    in_terminal("qwen", &one, "pause 500\nkey C\nexpect tokens\nexit 130\n");
     // A long prompt shows how far it is, and can be left.
-    let prompt = "word ".repeat(3900);
-    let arguments = [DEMO, "--isa", "scalar", "--threads", "1", "--raw", &prompt, "5"];
-    in_terminal("qwen", &arguments, "expect reading: \nkey C\nexit 130\n");
+    let prompt = "word ".repeat(800);
+    let long = [&slow[..], &["--raw", &prompt, "5"]].concat();
+    in_terminal("qwen", &long, "expect reading: \nkey C\nexit 130\n");
 }
 
 #[test]

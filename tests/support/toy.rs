@@ -37,10 +37,25 @@ const TEMPLATE: &str = r"
 
 /// Writes the model.
 pub fn model() -> TempDir {
-    let dir = tokenizer();
+    write(spec())
+}
+
+/// One that takes some milliseconds for a token on any machine, for tests that interrupt it.
+pub fn slow_model() -> TempDir {
+    let mut spec = spec();
+    spec.text_mut()["intermediate_size"] = json!(16384);
+    write(spec)
+}
+
+fn spec() -> Spec {
     let mut spec = Spec::named("small-equal");
     spec.text_mut()["eos_token_id"] = json!(END_OF_TEXT);
     assert_eq!((spec.size("vocab_size"), spec.size("max_position_embeddings")), (ROWS, CONTEXT));
+    spec
+}
+
+fn write(spec: Spec) -> TempDir {
+    let dir = tokenizer();
     spec.write(dir.path()).unwrap();
     dir
 }
