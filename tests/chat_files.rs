@@ -1,0 +1,135 @@
+//! Where a checkpoint's chat template is found (C09) and what a broken one does (C08).
+
+#[path = "support/temp.rs"]
+mod temp;
+
+use std::fs;
+use std::path::Path;
+
+use qwen35::ErrorKind;
+use qwen35::chat::{ChatRequest, ChatTemplate};
+use temp::TempDir;
+
+const TOKENS: [&str; 2] = ["<|im_start|>", "<|im_end|>"];
+
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let dir = TempDir::new();
+    for (name, text) in files {
+        let path = dir.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    dir
+}
+
+fn open(dir: &Path) -> qwen35::Result<Option<ChatTemplate>> {
+    ChatTemplate::from_dir(dir, &TOKENS)
+}
+
+/// What a folder renders for a user's "hi", without and with tools.
+fn render(files: &[(&str, &str)]) -> (String, String) {
+    let dir = folder(files);
+    let template = open(dir.path()).unwrap().unwrap();
+    let plain = ChatRequest::from_turns([("user", "hi")]);
+    let tools = r#"{"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"f"}]}"#;
+    let tools = ChatRequest::from_json(tools).unwrap();
+    (template.render(&plain).unwrap(), template.render(&tools).unwrap())
+}
+
+fn error(files: &[(&str, &str)]) -> qwen35::Error {
+    open(folder(files).path()).unwrap_err()
+}
+
+const NAMED: &str = r#"{"chat_template":[{"name":"default","template":"D {{ messages[0].content }}"},
+    {"name":"tool_use","template":"T {{ tools | length }}"},{"name":"rag","template":"R"}]}"#;
+
+#[test]
+fn the_file_comes_first_then_the_configuration() {
+    let file = ("chat_template.jinja", "F {{ messages[0].content }}");
+    let config = ("tokenizer_config.json", r#"{"chat_template":"C {{ messages[0].content }}"}"#);
+    assert_eq!(render(&[file, config]).0, "F hi");
+    assert_eq!(render(&[file]).0, "F hi");
+    assert_eq!(render(&[config]).0, "C hi");
+    assert_eq!(render(&[("tokenizer_config.json", NAMED)]), ("D hi".into(), "T 1".into()));
+    assert_eq!(render(&[file, ("tokenizer_config.json", NAMED)]), ("F hi".into(), "F hi".into()));
+    let extra = ("additional_chat_templates/tool_use.jinja", "A");
+    assert_eq!(render(&[file, config, extra]), ("F hi".into(), "A".into()));
+}
+
+#[test]
+fn no_template_is_no_error_until_someone_chats() {
+    for files in [
+        &[][..],
+        &[("tokenizer_config.json", "{}")],
+        &[("tokenizer_config.json", r#"{"chat_template":null}"#)],
+        &[("tokenizer_config.json", r#"{"chat_template":[]}"#)],
+    ] {
+        assert!(open(folder(files).path()).unwrap().is_none());
+    }
+    assert!(open(Path::new("/no/such/folder")).unwrap().is_none());
+}
+
+#[test]
+fn named_templates_without_a_default_serve_what_they_can() {
+    let config = r#"{"chat_template":[{"name":"tool_use","template":"T"}]}"#;
+    let dir = folder(&[("tokenizer_config.json", config)]);
+    let template = open(dir.path()).unwrap().unwrap();
+    let plain = ChatRequest::from_turns([("user", "hi")]);
+    let error = template.render(&plain).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Template);
+    assert!(error.message().contains("tool_use"), "{error}");
+}
+
+#[test]
+fn broken_files_are_errors_that_name_them() {
+    for (files, kind, words) in [
+        (
+            &[("chat_template.jinja", "line\n{% for m in")][..],
+            ErrorKind::Template,
+            &["line 2", "chat template"][..],
+        ),
+        (&[("chat_template.jinja", "")], ErrorKind::Template, &["empty"]),
+        (
+            &[("tokenizer_config.json", "{\"a\":")],
+            ErrorKind::Format,
+            &["tokenizer_config.json", "line 1, column 6"],
+        ),
+        (&[("tokenizer_config.json", "[]")], ErrorKind::Format, &["expected an object"]),
+        (
+            &[("tokenizer_config.json", r#"{"chat_template":5}"#)],
+            ErrorKind::Format,
+            &["chat_template", "a number"],
+        ),
+        (
+            &[("tokenizer_config.json", r#"{"chat_template":[{"name":"x"}]}"#)],
+            ErrorKind::Format,
+            &["chat_template[0]"],
+        ),
+    ] {
+        let error = error(files);
+        assert_eq!(error.kind(), kind, "{error}");
+        for word in words {
+            assert!(error.message().contains(word), "{error}");
+        }
+    }
+    let dir = TempDir::new();
+    fs::write(dir.join("chat_template.jinja"), b"ok \xff").unwrap();
+    let error = open(dir.path()).unwrap_err();
+    assert!(error.message().contains("not valid UTF-8 at byte 3"), "{error}");
+    // A huge file is not read to its end.
+    let dir = TempDir::new();
+    let file = fs::File::create(dir.join("chat_template.jinja")).unwrap();
+    file.set_len(1 << 40).unwrap();
+    assert_eq!(open(dir.path()).unwrap_err().kind(), ErrorKind::Format);
+    // A folder in the file's place.
+    let dir = folder(&[("chat_template.jinja/x", "")]);
+    assert_eq!(open(dir.path()).unwrap_err().kind(), ErrorKind::Io);
+}
+
+#[test]
+fn special_tokens_of_the_configuration_are_variables() {
+    let config = r#"{"eos_token":"<|im_end|>","bos_token":null,"pad_token":{"content":"<pad>","lstrip":false},
+        "unk_token":5,"extra_special_tokens":{"image_token":"<image>"},
+        "chat_template":"{{ eos_token }}{{ bos_token }}{{ pad_token }}{{ unk_token }}{{ image_token }}"}"#;
+    assert_eq!(render(&[("tokenizer_config.json", config)]).0, "<|im_end|><pad><image>");
+}
