@@ -98,6 +98,8 @@ pub(super) struct Selection {
     weights: Vec<f32>,
     /// (weight, index) pairs for selecting.
     work: Vec<(f32, u32)>,
+    /// The mass of each class of weights.
+    masses: Vec<f64>,
 }
 
 impl Selection {
@@ -112,6 +114,8 @@ impl Selection {
         } else if options.top_p < 1.0 {
             self.work.reserve(token_count);
         }
+        self.masses.clear();
+        self.masses.reserve(CLASSES);
     }
 
     /// Keeps the `k` largest scores and those equal to the k-th. `k` > 0.
@@ -170,28 +174,33 @@ impl Selection {
 
     /// Keeps the most likely tokens, lower index first among equals, as long as the mass
     /// before a token is below `p` of the total; at least one.
+    ///
+    /// The masses of classes of similar weight tell in which class the last kept token is;
+    /// only that class is put in order, and only as far as needed.
     pub(super) fn top_p(&mut self, scores: &mut [f32], p: f32) {
-        let Self { dense, weights, work, .. } = self;
+        let Self { dense, weights, work, masses, .. } = self;
         let weights: &mut [f32] = if *dense { scores } else { weights };
-        let p = f64::from(p);
-        let total = sum(weights);
-        // The tokens that are at most this heavy weigh at most (1 - p) of the total
-        // together, so none of them is kept; what remains is usually short. (The factor
-        // covers rounding; with p = 0 only the heaviest matter, and their weight is 1.)
-        let floor = (1.0 - p) * total / weights.len() as f64 * (1.0 - 1e-6);
-        let floor = floor.min(1.0) as f32;
+        masses.clear();
+        masses.resize(CLASSES, 0.0);
+        for &w in &*weights {
+            masses[class(w)] += f64::from(w);
+        }
+        let target = f64::from(p) * masses.iter().sum::<f64>();
+        // What is heavier than the class weighs `above`, and is all kept.
+        let (mut last_class, mut above) = (0, 0.0);
+        for (class, &mass) in masses.iter().enumerate().rev().filter(|&(_, &mass)| mass > 0.0) {
+            last_class = class;
+            if above + mass >= target {
+                break;
+            }
+            above += mass;
+        }
         work.clear();
-        work.extend(
-            weights
-                .iter()
-                .enumerate()
-                .filter(|&(_, &w)| w >= floor && w > 0.0)
-                .map(|(i, &w)| (w, i as u32)),
-        );
-        let target = p * total;
+        let members = weights.iter().zip(0u32..).filter(|&(&w, _)| class(w) == last_class);
+        work.extend(members.map(|(&w, i)| (w, i)));
         // Halving search: what lies before `low` is kept and weighs `above`; what lies at
         // or after `high` is not kept.
-        let (mut low, mut high, mut above) = (0, work.len(), 0.0f64);
+        let (mut low, mut high) = (0, work.len());
         while high - low > 1 {
             let half = (high - low) / 2;
             let part = &mut work[low..high];
@@ -205,8 +214,8 @@ impl Selection {
             }
         }
         let Some(&(last, last_index)) = work.get(low) else { return };
-        for (i, w) in weights.iter_mut().enumerate() {
-            let keep = *w > last || (*w == last && i as u32 <= last_index);
+        for (w, i) in weights.iter_mut().zip(0u32..) {
+            let keep = *w > last || (*w == last && i <= last_index);
             *w = if keep { *w } else { 0.0 };
         }
     }
@@ -260,6 +269,14 @@ impl Selection {
             .collect()
     }
 }
+
+/// Weights whose exponent and first four bits agree: the bits of a float of 0 to 1 without
+/// their last 19.
+fn class(weight: f32) -> usize {
+    (weight.to_bits() >> 19) as usize & (CLASSES - 1)
+}
+
+const CLASSES: usize = 2048;
 
 /// The total weight: f32 within a block, f64 over blocks.
 fn sum(weights: &[f32]) -> f64 {

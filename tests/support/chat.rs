@@ -47,7 +47,8 @@ pub fn joined(segments: &[Segment]) -> String {
     let mut after_text = false;
     for segment in segments {
         let is_text = matches!(segment, Segment::Text(_));
-        assert!(!segment.as_str().is_empty() && !(is_text && after_text), "{segments:?}");
+        assert!(!segment.as_str().is_empty(), "{segments:?}");
+        assert!(!is_text || !after_text, "{segments:?}");
         after_text = is_text;
         text.push_str(segment.as_str());
     }
