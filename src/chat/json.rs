@@ -55,6 +55,19 @@ impl Json {
         }
     }
 
+    /// About how many bytes the value is when written.
+    pub(crate) fn size(&self) -> usize {
+        const EACH: usize = 8;
+        match self {
+            Json::String(s) | Json::BigInt(s) => s.len() + EACH,
+            Json::Array(items) => items.iter().map(Json::size).sum::<usize>() + EACH,
+            Json::Object(entries) => {
+                entries.iter().map(|(key, value)| key.len() + value.size()).sum::<usize>() + EACH
+            }
+            _ => EACH,
+        }
+    }
+
     /// Calls `f` with every string in this value, keys included.
     pub(crate) fn for_each_string<'a>(&'a self, f: &mut impl FnMut(&'a str)) {
         match self {

@@ -215,7 +215,7 @@ impl ChatTemplate {
         }
         let continued = Continuation::new(request, &compiled.source)?;
         let context = self.context(request, continued.as_ref(), |token| token.to_string());
-        let text = compiled.engine.render(TEMPLATE, context, size(request), now);
+        let text = compiled.engine.render(TEMPLATE, context, request.size(), now);
         let text = text.map_err(|error| readable(&error))?;
         match continued {
             None => Ok(text),
@@ -234,7 +234,7 @@ impl ChatTemplate {
         let continued = Continuation::new(request, "").ok().flatten();
         let seal = |token: &str| self.spellings.seal(token, sealed.base);
         let context = self.context(request, continued.as_ref(), seal);
-        let text = sealed.engine.render(TEMPLATE, context, size(request), now);
+        let text = sealed.engine.render(TEMPLATE, context, request.size(), now);
         let text = text.ok().and_then(|text| match &continued {
             None => Some(text),
             Some(continued) => continued.cut(text).ok(),
@@ -372,13 +372,6 @@ fn inseparable(why: &str) -> Error {
          {why}; only encoding as Transformers does it, where control tokens in messages \
          count, is possible"
     ))
-}
-
-/// About how many bytes a request is: the measure of the work it justifies.
-fn size(request: &ChatRequest) -> usize {
-    let mut bytes = 0;
-    request.for_each_string(&mut |text| bytes += text.len() + 8);
-    bytes
 }
 
 /// Conversations without control tokens that visit the corners of a template.

@@ -172,6 +172,13 @@ impl ChatRequest {
         Ok(request)
     }
 
+    /// About how many bytes the request is: the measure of the work it justifies.
+    pub(super) fn size(&self) -> usize {
+        let entries = self.messages.iter().flatten().chain(&self.variables);
+        let entries: usize = entries.map(|(key, value)| key.len() + value.size()).sum();
+        entries + self.tools.size() + self.documents.size()
+    }
+
     /// Calls `f` with every string that the caller supplied.
     pub(super) fn for_each_string<'a>(&'a self, f: &mut impl FnMut(&'a str)) {
         let messages = self.messages.iter().flatten();
