@@ -1,9 +1,10 @@
 //! A fixed set of worker threads that help a calling thread through parallel regions.
 //!
 //! A region is a number of independent tasks. The caller opens it, takes part in it, and
-//! returns when every task is done; workers that are awake claim tasks from the same
-//! counter. Nobody waits for a worker that has not come: if the host's own threads keep
-//! the other cores busy, the caller simply does more of the tasks itself. Results must not
+//! returns when every task is done. Each thread has a share of neighbouring tasks, so that
+//! it reads one long run of memory, and when that is done it takes from the shares of the
+//! others. Nobody waits for a worker that has not come: if the host's own threads keep the
+//! other cores busy, the caller simply does more of the tasks itself. Results must not
 //! depend on who computes what, which every kernel of this crate guarantees.
 //!
 //! Waiting is a short spin, long enough for the gaps inside one decoding step, and then a
@@ -20,8 +21,8 @@
 //! compare-exchange acquires, so workers see the closure; counting out is a release that
 //! the caller's last look at the gate acquires, so the caller sees what the tasks wrote
 //! (all changes in between are read-modify-writes, which keep the release sequences
-//! whole). The order of claims needs no ordering of its own: each task index goes to
-//! exactly one participant because it comes from one atomic addition.
+//! whole). Claims need no ordering of their own: each task index goes to exactly one
+//! participant because it comes from one atomic addition to the cursor of one share.
 #![allow(unsafe_code)]
 
 mod cpus;
@@ -30,6 +31,7 @@ mod split;
 
 use std::any::Any;
 use std::cell::UnsafeCell;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -77,7 +79,8 @@ struct Region {
 
 struct Shared {
     gate: Apart<AtomicU32>,
-    next: Apart<AtomicUsize>,
+    /// For each thread, the next task of its share.
+    cursors: Box<[Apart<AtomicUsize>]>,
     sleepers: AtomicU32,
     busy: AtomicBool,
     region: UnsafeCell<Option<Region>>,
@@ -114,7 +117,7 @@ impl Pool {
         let threads = if threads == 0 { default_threads() } else { threads };
         let shared = Arc::new(Shared {
             gate: Apart(AtomicU32::new(0)),
-            next: Apart(AtomicUsize::new(0)),
+            cursors: (0..threads).map(|_| Apart(AtomicUsize::new(0))).collect(),
             sleepers: AtomicU32::new(0),
             busy: AtomicBool::new(false),
             region: UnsafeCell::new(None),
@@ -128,7 +131,7 @@ impl Pool {
                 std::thread::Builder::new()
                     .name(format!("qwen35-{n}"))
                     .stack_size(STACK_BYTES)
-                    .spawn(move || shared.work())
+                    .spawn(move || shared.work(n))
             })
             .map_err(|e| {
                 Error::new(
@@ -149,8 +152,9 @@ impl Pool {
     /// Calls `task(i)` once for every `i` in `0..tasks`, on this thread and the workers,
     /// and returns when all calls have returned.
     ///
-    /// Tasks are claimed in increasing order. If another thread is in a region of this
-    /// pool (or this one, further up), the caller does all tasks alone.
+    /// Each thread tends to get one run of neighbouring tasks, in increasing order. If another
+    /// thread is in a region of this pool (or this one, further up), the caller does all
+    /// tasks alone.
     ///
     /// # Errors
     /// `Internal` with the message of the first task that panicked (others may then not
@@ -167,8 +171,8 @@ impl Pool {
                 .map_err(|payload| panicked(&panic_message(&*payload)));
         }
         shared.open(tasks, &task, self.workers.len());
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| shared.claim(tasks, &task))) {
-            shared.record_panic(&*payload, tasks);
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| shared.claim(0, tasks, &task))) {
+            shared.record_panic(&*payload);
         }
         shared.close();
         let failure = shared.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -209,7 +213,9 @@ impl Shared {
         // SAFETY: `busy` keeps other callers out, and the gate is closed with nobody
         // inside, so that no worker looks at the cell.
         unsafe { *self.region.get() = Some(Region { task, tasks }) };
-        self.next.0.store(0, Ordering::Relaxed);
+        for (thread, cursor) in self.cursors.iter().enumerate() {
+            cursor.0.store(self.share(thread, tasks).start, Ordering::Relaxed);
+        }
         let gate = self.gate.0.load(Ordering::Relaxed) & !(AWAITED | INSIDE);
         // Sequentially consistent with `sleepers`: either this thread sees the sleeper, or
         // the sleeper's futex call sees the new gate and does not sleep.
@@ -241,19 +247,31 @@ impl Shared {
         }
     }
 
-    /// Does tasks until none is left.
-    fn claim(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        loop {
-            let n = self.next.0.fetch_add(1, Ordering::Relaxed);
-            if n >= tasks {
-                return;
+    /// The tasks that are first meant for `thread`.
+    fn share(&self, thread: usize, tasks: usize) -> Range<usize> {
+        let (each, more) = (tasks / self.cursors.len(), tasks % self.cursors.len());
+        let start = |thread: usize| thread * each + thread.min(more);
+        start(thread)..start(thread + 1)
+    }
+
+    /// Does tasks until none is left: those of this thread's share, then of the others'.
+    fn claim(&self, thread: usize, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        let threads = self.cursors.len();
+        for owner in (thread..threads).chain(0..thread) {
+            let (cursor, end) = (&self.cursors[owner].0, self.share(owner, tasks).end);
+            // A look before the addition leaves the line of a finished share in peace.
+            while cursor.load(Ordering::Relaxed) < end {
+                let n = cursor.fetch_add(1, Ordering::Relaxed);
+                if n >= end {
+                    break;
+                }
+                task(n);
             }
-            task(n);
         }
     }
 
-    /// The body of a worker thread.
-    fn work(&self) {
+    /// The body of worker `thread`.
+    fn work(&self, thread: usize) {
         let mut seen = None;
         while self.enter(&mut seen) {
             // SAFETY: this worker is counted in, so that the region is neither replaced
@@ -262,8 +280,10 @@ impl Shared {
             if let Some(Region { task, tasks }) = region {
                 // SAFETY: as above: the caller keeps the closure until all have left.
                 let task = unsafe { &*task };
-                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.claim(tasks, task))) {
-                    self.record_panic(&*payload, tasks);
+                if let Err(payload) =
+                    catch_unwind(AssertUnwindSafe(|| self.claim(thread, tasks, task)))
+                {
+                    self.record_panic(&*payload);
                 }
             }
             let before = self.gate.0.fetch_sub(1, Ordering::AcqRel);
@@ -304,8 +324,11 @@ impl Shared {
     }
 
     /// Keeps the message of the first panic of a region and hands out no more tasks.
-    fn record_panic(&self, payload: &(dyn Any + Send), tasks: usize) {
-        self.next.0.store(tasks, Ordering::Relaxed);
+    fn record_panic(&self, payload: &(dyn Any + Send)) {
+        for cursor in &self.cursors {
+            // Beyond the end of every share, and far from where additions wrap around.
+            cursor.0.store(usize::MAX / 2, Ordering::Relaxed);
+        }
         let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
         first.get_or_insert_with(|| panic_message(payload));
     }
