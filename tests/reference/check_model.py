@@ -24,6 +24,10 @@ LAYER_TOLERANCE = 2e-5
 # than this many standard deviations: from there on either continuation is right.
 TIE = 1e-3
 
+# One thread: PyTorch's workers wait for each other by spinning, which takes minutes instead of
+# seconds where something else wants the processors too.
+torch.set_num_threads(1)
+
 SMALL = ["small-equal", "small-grouped", "small-odd", "small-flat", "small-mixed"]
 LENGTHS = [1, 19, 63, 64, 65, 300]
 
@@ -102,7 +106,6 @@ class Rows:
 
 
 def run_small(report, jobs):
-    torch.set_num_threads(2)
     for variant in SMALL:
         folder = checkpoint(variant)
         model = reference.load(folder)
@@ -171,7 +174,6 @@ def one_layer(kind):
 
 
 def run_layers(report, jobs):
-    torch.set_num_threads(2)
     for kind in ("linear_attention", "full_attention"):
         folder, hidden = one_layer(kind)
         model = reference.load(folder)
@@ -193,7 +195,6 @@ def run_layers(report, jobs):
 
 def run_long(report, jobs):
     """Long sequences, where wrong rotations, decays or scales show."""
-    torch.set_num_threads(2)
     for variant in ("small-equal", "small-grouped"):
         folder = checkpoint(variant)
         model = reference.load(folder)
@@ -222,7 +223,6 @@ def run_long(report, jobs):
 
 
 def run_full(report, jobs):
-    torch.set_num_threads(2)
     folder = checkpoint("full-0.8b")
     model = reference.load(folder)
     vocabulary, known = model.config.vocab_size, 248077
@@ -275,7 +275,6 @@ def run_conversation(report, jobs):
         for name in names:
             report.skip(name, check_chat.WHY_NOT)
         return
-    torch.set_num_threads(2)
     full = checkpoint("full-0.8b")
     folder = os.path.join(engine.CACHE, "conversation")
     shutil.rmtree(folder, ignore_errors=True)
