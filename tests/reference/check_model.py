@@ -227,20 +227,23 @@ def run_full(report, jobs):
     model = reference.load(folder)
     vocabulary, known = model.config.vocab_size, 248077
     ids = [id % 248044 for id in prompt(248044, LENGTHS[-1])]
-    expected = reference.logits(model, ids)
+    # Every position up to 65, then every fifth: the output matrix takes most of the time.
+    feeds = [1] * 65 + [5] * 47
+    ends = np.cumsum(feeds)
+    expected = reference.logits(model, ids, keep=ends - 1)
     scale = float(expected.std())
     name = "full 0.8B shapes"
 
     def logits():
         rows = Rows(jobs, folder, vocabulary, threads=2)
-        (single, _), *whole = rows.run((ids, [1] * len(ids), 0), *((ids[:n], [n], 0) for n in LENGTHS))
-        note = within(single, expected)
+        (pieces, _), *whole = rows.run((ids, feeds, 0), *((ids[:n], [n], 0) for n in LENGTHS))
+        note = within(pieces, expected)
         for n, (row, _) in zip(LENGTHS, whole):
-            if row.tobytes() != single[n - 1].tobytes():
-                raise Failure(f"prefill of {n} tokens is not token by token, bit for bit")
+            if row.tobytes() != pieces[list(ends).index(n)].tobytes():
+                raise Failure(f"prefill of {n} tokens is not the same in pieces, bit for bit")
         return note
 
-    report.check(f"{name}: logits at {len(ids)} positions, prefill as token by token", logits)
+    report.check(f"{name}: logits at {len(ends)} positions up to {len(ids)}, prefill as in pieces", logits)
 
     def scalar():
         rows = Rows(jobs, folder, vocabulary, isa="scalar", threads=2)
@@ -254,7 +257,7 @@ def run_full(report, jobs):
         def greedy():
             want, gaps, _ = reference.greedy(model, ids[:n], 32, known=known)
             notes = [f"smallest lead of the best {min(gaps) / scale:.1e} standard deviations"]
-            for threads in (1, 2):
+            for threads in (1, 2) if n == 19 else (2,):
                 found = engine.greedy_ids(folder, ids[:n], 32, threads=threads)
                 tie = same_until_tie(found, want, gaps, scale, f"{threads} threads")
                 notes += [] if tie is None else [f"tie at step {tie}"]
