@@ -105,6 +105,8 @@ fn real_time_grows_with_the_length() {
         let half = (text.len() / 2..).find(|&i| text.is_char_boundary(i)).unwrap();
         let (half, whole) = (time(&text[..half]), time(&text));
         assert!(whole < 2.0, "1 MB of {kind:?} took {whole} s");
-        assert!(whole / half < 3.5, "{kind:?}: {half} s for a half, {whole} s for the whole");
+        // Short times say nothing on a busy machine.
+        let linear = whole < 0.1 || whole / half < 3.5;
+        assert!(linear, "{kind:?}: {half} s for a half, {whole} s for the whole");
     }
 }

@@ -38,13 +38,19 @@ struct Bucket<K, const N: usize> {
 }
 
 /// Up to three tokens of 20 bits, and their number above.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Tokens(u64);
 
 impl Tokens {
-    fn pack(ids: &[u32]) -> Option<Self> {
+    /// The word has more tokens than fit: they are in the long table.
+    const MANY: Self = Self(u64::MAX);
+
+    fn pack(ids: &[u32]) -> Self {
+        if ids.len() > 3 {
+            return Self::MANY;
+        }
         let packed = ids.iter().rev().fold(0, |packed, &id| packed << 20 | u64::from(id));
-        (ids.len() <= 3).then_some(Self(packed | (ids.len() as u64) << 60))
+        Self(packed | (ids.len() as u64) << 60)
     }
 
     /// Appends the tokens without a branch on their number.
@@ -147,15 +153,13 @@ impl Cache {
             Place::Nowhere => None,
         };
         match tokens {
-            Some(tokens) => tokens.unpack(out),
-            None => {
-                return match place {
-                    Place::Nowhere => false,
-                    _ => self.find_long(word, hash(word), out),
-                };
+            None => false,
+            Some(Tokens::MANY) => self.find_long(word, hash(word), out),
+            Some(tokens) => {
+                tokens.unpack(out);
+                true
             }
         }
-        true
     }
 
     fn find_long(&self, word: &[u8], hash: u64, out: &mut Vec<u32>) -> bool {
@@ -173,14 +177,14 @@ impl Cache {
 
     /// Remembers the tokens of `word`, which belongs to `place`.
     pub fn insert(&mut self, word: &[u8], place: Place, ids: &[u32]) {
-        match (place, Tokens::pack(ids)) {
-            (Place::Short(word, bucket), Some(tokens)) => self.short[bucket].insert(word, tokens),
-            (Place::Middle(word, bucket), Some(tokens)) => {
-                self.middle[bucket].insert(word, tokens);
-            }
-            (Place::Long(hash), _) => self.insert_long(word, hash, ids),
-            (Place::Short(..) | Place::Middle(..), None) => self.insert_long(word, hash(word), ids),
-            _ => {}
+        match place {
+            Place::Short(word, bucket) => self.short[bucket].insert(word, Tokens::pack(ids)),
+            Place::Middle(word, bucket) => self.middle[bucket].insert(word, Tokens::pack(ids)),
+            Place::Long(hash) => self.insert_long(word, hash, ids),
+            Place::Nowhere => {}
+        }
+        if ids.len() > 3 && matches!(place, Place::Short(..) | Place::Middle(..)) {
+            self.insert_long(word, hash(word), ids);
         }
     }
 

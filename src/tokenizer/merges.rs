@@ -18,6 +18,13 @@ const NO_RANK_PACKED: u32 = (1 << RANK_BITS) - 1;
 
 const EMPTY: u64 = u64::MAX;
 
+/// A merge of a file, in ids.
+struct Merge {
+    left: u32,
+    right: u32,
+    result: u32,
+}
+
 /// Merges by their two halves; see [`MergeTable::rank`].
 pub struct MergeTable {
     /// Open addressing; a slot is `left << 44 | right << 24 | rank`.
@@ -44,11 +51,10 @@ impl MergeTable {
     ///
     /// Only the order of ranks counts. Where merges are listed by ascending id of what they make,
     /// which is the rule, that id is the rank.
-    pub fn new(merges: &Merges, vocabulary: &Vocabulary) -> Result<Self> {
-        let index = Index::new(vocabulary)?;
+    pub fn new(merges: &Merges, vocabulary: &Vocabulary, index: &Index) -> Result<Self> {
         let mut byte_ids = Box::new([0; 256]);
         for (byte, id) in byte_ids.iter_mut().enumerate() {
-            *id = index.find(&[byte as u8]).ok_or_else(|| {
+            *id = index.find(vocabulary, &[byte as u8]).ok_or_else(|| {
                 Error::format(format!("model.vocab has no token for the byte 0x{byte:02X}"))
             })?;
         }
@@ -59,7 +65,7 @@ impl MergeTable {
         let mut result = 0;
         for (at, (left, right, both)) in merges.iter().enumerate() {
             let find = |bytes: &[u8]| {
-                index.find(bytes).ok_or_else(|| {
+                index.find(vocabulary, bytes).ok_or_else(|| {
                     let token = String::from_utf8_lossy(bytes);
                     Error::format(format!("model.merges[{at}]: {token:?} is not in model.vocab"))
                 })
@@ -68,12 +74,12 @@ impl MergeTable {
             // Nearly always the next id.
             let next = result + 1;
             result = if vocabulary.get(next) == Some(both) { next } else { find(both)? };
-            resolved.push((left, right, result));
+            resolved.push(Merge { left, right, result });
         }
-        let ascending = resolved.is_sorted_by(|(.., a), (.., b)| a < b);
+        let ascending = resolved.is_sorted_by(|a: &Merge, b: &Merge| a.result < b.result);
         let results = match ascending {
             true => Vec::new(),
-            false => resolved.iter().map(|&(.., result)| result).collect(),
+            false => resolved.iter().map(|merge| merge.result).collect(),
         };
         let size = (merges.len() * 2).next_power_of_two().max(64);
         let mut table = Self {
@@ -86,7 +92,7 @@ impl MergeTable {
             byte_ids,
             byte_ranks: Box::default(),
         };
-        for (at, &(left, right, result)) in resolved.iter().enumerate() {
+        for (at, &Merge { left, right, result }) in resolved.iter().enumerate() {
             table.insert(left, right, if ascending { result } else { at as u32 });
         }
         table.byte_ranks = (0..1 << 16)

@@ -45,7 +45,7 @@ use file::{Pattern, TokenizerFile};
 use merges::MergeTable;
 use split::Splitter;
 use unicode::Properties;
-use vocabulary::Vocabulary;
+use vocabulary::{Index, Vocabulary};
 
 /// What the spelling of an added token, such as `<|im_end|>`, is when it stands in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,8 @@ pub enum Special {
 pub struct Tokenizer {
     vocabulary: Vocabulary,
     merges: MergeTable,
-    ignore_merges: Option<HashMap<Box<[u8]>, u32>>,
+    /// Where the file says so, a piece that is a token is not merged step by step.
+    whole: Option<Index>,
     nfc: bool,
     splitter: Splitter,
     /// By id.
@@ -121,7 +122,8 @@ impl Tokenizer {
 
     fn build(file: TokenizerFile, config: TokenizerConfig) -> Result<Self> {
         let vocabulary = file.vocabulary.build()?;
-        let merges = MergeTable::new(&file.merges, &vocabulary)?;
+        let index = Index::new(&vocabulary)?;
+        let merges = MergeTable::new(&file.merges, &vocabulary, &index)?;
         let added = join_added(file.added_tokens, config.added_tokens, &vocabulary)?;
         let properties = Properties::new(file.pattern == Pattern::MarksInWords);
 
@@ -137,11 +139,6 @@ impl Tokenizer {
         };
         let (written, normalized) = (matcher(false), matcher(true));
 
-        let ignore_merges = file.ignore_merges.then(|| {
-            (0..vocabulary.len() as u32)
-                .filter_map(|id| Some((vocabulary.get(id)?.into(), id)))
-                .collect()
-        });
         let eos_token_id = match config.eos_token {
             None => None,
             Some(eos) => Some(find_added(&added, &eos).ok_or_else(|| {
@@ -153,7 +150,7 @@ impl Tokenizer {
             id_limit: highest_added.max(vocabulary.len() as u32),
             vocabulary,
             merges,
-            ignore_merges,
+            whole: file.ignore_merges.then_some(index),
             nfc: file.nfc,
             splitter: Splitter::new(properties),
             added,
@@ -217,8 +214,8 @@ impl Tokenizer {
                 continue;
             }
             let first = out.len();
-            match self.ignore_merges.as_ref().and_then(|whole| whole.get(piece)) {
-                Some(&id) => out.push(id),
+            match self.whole.as_ref().and_then(|index| index.find(&self.vocabulary, piece)) {
+                Some(id) => out.push(id),
                 None => bpe::encode(&self.merges, piece, &mut scratch.workspace, out),
             }
             if !matches!(place, Place::Nowhere) {

@@ -147,6 +147,7 @@ impl Iterator for Pieces<'_> {
         let &first = self.text.get(start)?;
         self.at = match self.ascii_word_end(first, start) {
             Some(end) => end,
+            None if first.is_ascii_digit() => start + 1,
             None => self.splitter.piece_end(self.text, start),
         };
         Some((start, self.at))

@@ -4,6 +4,7 @@ use crate::{Error, Result};
 
 /// Ids are packed into 20 bits by the merge table.
 pub const MAX_ID: u32 = (1 << 20) - 2;
+const _: () = assert!((MAX_ID + 1).trailing_ones() == 20, "a mask");
 
 /// Token bytes by id. An id without a token has no bytes.
 #[derive(Debug, Default)]
@@ -70,47 +71,59 @@ impl VocabularyBuilder {
     }
 }
 
-/// Finds tokens by their bytes: open addressing over ids. Only needed while loading.
-pub struct Index<'a> {
-    vocabulary: &'a Vocabulary,
+/// Finds tokens by their bytes: open addressing.
+pub struct Index {
+    /// An id in the low 20 bits, and 12 bits of the hash, which spare nearly all comparisons with
+    /// other tokens.
     slots: Vec<u32>,
 }
 
+const ID_MASK: u32 = MAX_ID + 1;
 const EMPTY: u32 = u32::MAX;
 
-impl<'a> Index<'a> {
+impl Index {
     /// Indexes the vocabulary; refuses two ids with the same bytes.
-    pub fn new(vocabulary: &'a Vocabulary) -> Result<Self> {
+    pub fn new(vocabulary: &Vocabulary) -> Result<Self> {
         let size = (vocabulary.len() * 2).next_power_of_two().max(16);
-        let mut index = Self { vocabulary, slots: vec![EMPTY; size] };
+        let mut index = Self { slots: vec![EMPTY; size] };
         for id in 0..vocabulary.len() as u32 {
             let Some(bytes) = vocabulary.get(id) else { continue };
-            let slot = index.slot_of(bytes);
+            let (slot, entry) = index.search(vocabulary, bytes);
             if index.slots[slot] != EMPTY {
                 return Err(Error::format(format!(
                     "model.vocab: ids {} and {id} have the same token {:?}",
-                    index.slots[slot],
+                    index.slots[slot] & ID_MASK,
                     String::from_utf8_lossy(bytes)
                 )));
             }
-            index.slots[slot] = id;
+            index.slots[slot] = entry | id;
         }
         Ok(index)
     }
 
     /// The id of the token with these bytes.
-    pub fn find(&self, bytes: &[u8]) -> Option<u32> {
-        let id = self.slots[self.slot_of(bytes)];
-        (id != EMPTY).then_some(id)
+    #[inline]
+    pub fn find(&self, vocabulary: &Vocabulary, bytes: &[u8]) -> Option<u32> {
+        let (slot, _) = self.search(vocabulary, bytes);
+        let found = self.slots[slot];
+        (found != EMPTY).then_some(found & ID_MASK)
     }
 
-    /// The slot that holds `bytes`, or the empty slot where they belong.
-    fn slot_of(&self, bytes: &[u8]) -> usize {
+    /// The slot that holds `bytes`, or the empty slot where they belong; and the bits of the hash
+    /// that stand in it.
+    #[inline]
+    fn search(&self, vocabulary: &Vocabulary, bytes: &[u8]) -> (usize, u32) {
+        let hash = super::hash::hash(bytes);
+        let tag = (hash >> 32) as u32 & !ID_MASK;
         let mask = self.slots.len() - 1;
-        let mut slot = super::hash::hash(bytes) as usize & mask;
-        while self.slots[slot] != EMPTY && self.vocabulary.get(self.slots[slot]) != Some(bytes) {
+        let mut slot = hash as usize & mask;
+        loop {
+            let found = self.slots[slot];
+            let same = |id: u32| vocabulary.get(id) == Some(bytes);
+            if found == EMPTY || (found & !ID_MASK == tag && same(found & ID_MASK)) {
+                return (slot, tag);
+            }
             slot = (slot + 1) & mask;
         }
-        slot
     }
 }
