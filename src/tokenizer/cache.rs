@@ -8,23 +8,23 @@
 use super::hash::{hash, mix};
 
 /// The longest word that is remembered, in bytes.
-const MAX_WORD: usize = 120;
+const MAX_WORD: usize = u8::MAX as usize;
 /// Bytes of words and tokens of words in the long table; when full, the table starts anew.
 const LONG_BYTES: usize = 1 << 19;
 const LONG_IDS: usize = 1 << 17;
 
 const SALT: u64 = 0xD6E8_FEB8_6659_FD93;
 const SHORT_BUCKETS: usize = 1 << 13;
-const MIDDLE_BUCKETS: usize = 1 << 13;
-const LONG_SLOTS: usize = 1 << 13;
+const MIDDLE_BUCKETS: usize = 1 << 12;
+const LONG_BUCKETS: usize = 1 << 12;
 
 /// See the module.
 pub struct Cache {
     /// Words of up to 8 bytes.
     short: Box<[Bucket<u64, 4>]>,
     /// Words of 9 to 16 bytes.
-    middle: Box<[Bucket<u128, 2>]>,
-    long: Box<[LongSlot]>,
+    middle: Box<[Bucket<u128, 5>]>,
+    long: Box<[LongBucket]>,
     bytes: Vec<u8>,
     ids: Vec<u32>,
 }
@@ -86,14 +86,20 @@ impl<K: Copy + Default + PartialEq, const N: usize> Bucket<K, N> {
     }
 }
 
-/// A word and its tokens, held in the common vectors. All zero if empty.
+/// Words of any length, the latest first.
 #[derive(Clone, Copy, Default)]
-struct LongSlot {
-    hash: u64,
+#[repr(align(64))]
+struct LongBucket([LongWord; 4]);
+
+/// A word and its tokens, held in the common vectors. All zero if empty: no word has no bytes.
+#[derive(Clone, Copy, Default)]
+struct LongWord {
+    /// The upper half of the hash.
+    hash: u32,
     bytes: u32,
     ids: u32,
-    len: u16,
-    count: u16,
+    len: u8,
+    count: u8,
 }
 
 /// Where a word belongs: what [`Cache::find`] and [`Cache::insert`] both need.
@@ -111,7 +117,7 @@ impl Default for Cache {
         Self {
             short: Bucket::table(SHORT_BUCKETS),
             middle: Bucket::table(MIDDLE_BUCKETS),
-            long: vec![LongSlot::default(); LONG_SLOTS].into(),
+            long: vec![LongBucket::default(); LONG_BUCKETS].into(),
             bytes: Vec::new(),
             ids: Vec::new(),
         }
@@ -163,16 +169,17 @@ impl Cache {
     }
 
     fn find_long(&self, word: &[u8], hash: u64, out: &mut Vec<u32>) -> bool {
-        let slot = &self.long[hash as usize % LONG_SLOTS];
-        if slot.hash != hash || usize::from(slot.len) != word.len() {
-            return false;
+        for held in &self.long[hash as usize % LONG_BUCKETS].0 {
+            let (bytes, ids) = (held.bytes as usize, held.ids as usize);
+            if held.hash == (hash >> 32) as u32
+                && usize::from(held.len) == word.len()
+                && self.bytes[bytes..bytes + word.len()] == *word
+            {
+                out.extend_from_slice(&self.ids[ids..ids + usize::from(held.count)]);
+                return true;
+            }
         }
-        let (bytes, ids) = (slot.bytes as usize, slot.ids as usize);
-        if self.bytes[bytes..bytes + word.len()] != *word {
-            return false;
-        }
-        out.extend_from_slice(&self.ids[ids..ids + usize::from(slot.count)]);
-        true
+        false
     }
 
     /// Remembers the tokens of `word`, which belongs to `place`.
@@ -190,16 +197,18 @@ impl Cache {
 
     fn insert_long(&mut self, word: &[u8], hash: u64, ids: &[u32]) {
         if self.bytes.len() + word.len() > LONG_BYTES || self.ids.len() + ids.len() > LONG_IDS {
-            self.long.fill(LongSlot::default());
+            self.long.fill(LongBucket::default());
             self.bytes.clear();
             self.ids.clear();
         }
-        self.long[hash as usize % LONG_SLOTS] = LongSlot {
-            hash,
+        let LongBucket(words) = &mut self.long[hash as usize % LONG_BUCKETS];
+        words.copy_within(..3, 1);
+        words[0] = LongWord {
+            hash: (hash >> 32) as u32,
             bytes: self.bytes.len() as u32,
             ids: self.ids.len() as u32,
-            len: word.len() as u16,
-            count: ids.len() as u16,
+            len: word.len() as u8,
+            count: ids.len() as u8,
         };
         self.bytes.extend_from_slice(word);
         self.ids.extend_from_slice(ids);
