@@ -232,7 +232,7 @@ fn ascii_others(bytes: [u8; 8]) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x80 * ONES;
     let bytes = u64::from_le_bytes(bytes);
-    let lower = (bytes | 0x20 * ONES) & !HIGH;
+    let lower = (bytes | (0x20 * ONES)) & !HIGH;
     let from_a = lower + (0x80 - u64::from(b'a')) * ONES;
     let above_z = lower + (0x7F - u64::from(b'z')) * ONES;
     let others = !(from_a & !above_z & !bytes) & HIGH;
