@@ -1,4 +1,5 @@
 /* Token ids in, the most likely next token ids out: what to use to compare engines. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,27 +18,37 @@ static const char help[] =
     "  --isa NAME    scalar, avx2, avx512 or auto (default)\n"
     "  --help        this text\n";
 
-/* Adds the `k` largest of `logits`, the lowest id first among equals. */
-static void add_best(host_bytes *line, const float *logits, size_t count, size_t k) {
-    size_t previous = 0;
-    for (size_t rank = 0; rank < k && rank < count; rank++) {
-        size_t best = count;
-        for (size_t id = 0; id < count; id++) {
-            /* After `previous` in the order of falling values and rising ids. */
-            int later = rank == 0 || logits[id] < logits[previous] ||
-                        (logits[id] == logits[previous] && id > previous);
-            if (later && (best == count || logits[id] > logits[best])) {
-                best = id;
-            }
-        }
-        if (best == count) {
-            return; /* the rest is NaN */
-        }
-        char entry[64];
-        snprintf(entry, sizeof entry, " %zu:%.9g", best, (double)logits[best]);
-        host_add_text(line, entry);
-        previous = best;
+typedef struct {
+    float value;
+    int32_t id;
+} logit;
+
+/* The larger value first, the lower id among equals. */
+static int by_value(const void *left, const void *right) {
+    const logit *a = left, *b = right;
+    if (a->value != b->value) {
+        return a->value > b->value ? -1 : 1;
     }
+    return a->id < b->id ? -1 : 1;
+}
+
+/* Adds the `k` largest of `values` to the line. */
+static void add_best(host_bytes *line, const float *values, size_t count, size_t k) {
+    logit *logits = malloc(count * sizeof *logits);
+    if (logits == NULL) {
+        host_die(HOST_FAILED, "out of memory");
+    }
+    for (size_t i = 0; i < count; i++) {
+        logits[i].value = isnan(values[i]) ? -INFINITY : values[i]; /* so that they sort */
+        logits[i].id = (int32_t)i;
+    }
+    qsort(logits, count, sizeof *logits, by_value);
+    for (size_t i = 0; i < k && i < count; i++) {
+        char entry[64];
+        snprintf(entry, sizeof entry, " %d:%.9g", (int)logits[i].id, (double)logits[i].value);
+        host_add_text(line, entry);
+    }
+    free(logits);
 }
 
 int main(int argc, char **argv) {

@@ -241,6 +241,8 @@ static qwen_status write_answer(host *h, answer *a) {
         status = QWEN_CANCELLED;
     } else if (status == QWEN_LIMIT_REACHED) {
         fprintf(stderr, "%s: the context is full\n", host_name);
+    } else if (thinking) {
+        fprintf(stderr, "%s: the limit of tokens ended it before the answer\n", host_name);
     }
     return status;
 }

@@ -30,6 +30,7 @@ int main(int argc, char **argv) {
     OK(qwen_session_feed(session, ids, 3));
     CHECK(qwen_session_next_token(session, &token) >= 0);
     OK(qwen_stream_decoder_push(decoder, token, &text, &number));
+    qwen_session_free(session);
 
     /* Freed once; used, and freed again, afterwards. */
     STALE(qwen_tokenize(model, "a", 1, 0, NULL, 0, &number));

@@ -315,6 +315,8 @@ static void chat(void) {
     INVALID(qwen_session_feed_chat(session, "[", QWEN_NUL, 0, &total, &computed));
     CHECK(total == 0 && computed == 0);
     INVALID(qwen_session_feed_chat(session, "", 0, 0, NULL, NULL));
+    INVALID(qwen_session_feed_chat(session, "{\"message\":[]}", QWEN_NUL, 0, NULL, NULL));
+    SAYS("message");
     INVALID(qwen_session_feed_chat(session, "[\"\xFF\"]", QWEN_NUL, 0, NULL, NULL));
     SAYS("UTF-8");
     EXPECT(QWEN_ERROR_TEMPLATE,
