@@ -1,40 +1,9 @@
 //! After the first token no token allocates, whatever the options.
 
-#![allow(unsafe_code)]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "support/counting.rs"]
+mod counting;
 
 use qwen35::sampling::{Rng, Sampler, SamplingOptions};
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call is passed on to the system's allocator as it is.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|n| n.set(n.get() + 1));
-        // SAFETY: as promised by this function's caller.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as promised by this function's caller.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.with(|n| n.set(n.get() + 1));
-        // SAFETY: as promised by this function's caller.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn tokens_do_not_allocate() {
@@ -59,12 +28,12 @@ fn tokens_do_not_allocate() {
     ] {
         let mut sampler = Sampler::new(options.clone(), TOKENS).unwrap();
         sampler.sample(&peaked, &sequence[..10], 5).unwrap();
-        let before = ALLOCATIONS.with(Cell::get);
+        let before = counting::requests();
         for length in [11, 100, 5000] {
             for logits in [&peaked, &flat] {
                 sampler.sample(logits, &sequence[..length], 5).unwrap();
             }
         }
-        assert_eq!(ALLOCATIONS.with(Cell::get), before, "{options:?}");
+        assert_eq!(counting::requests(), before, "{options:?}");
     }
 }

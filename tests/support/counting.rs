@@ -1,11 +1,15 @@
 //! An allocator that counts, to hold code to its word about memory.
-#![allow(unsafe_code)] // an allocator is unsafe by nature
+#![allow(unsafe_code, dead_code)] // an allocator is unsafe by nature
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts what each thread holds, so that tests can run side by side.
+/// Counts what each thread holds, so that tests can run side by side, and how often any
+/// thread asked for memory.
 struct Counting;
+
+static REQUESTS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
@@ -23,6 +27,7 @@ fn count(change: isize) {
 // SAFETY: memory comes from and goes to the system's allocator, unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        REQUESTS.fetch_add(1, Ordering::Relaxed);
         count(layout.size() as isize);
         // SAFETY: as the caller promised.
         unsafe { System.alloc(layout) }
@@ -36,6 +41,11 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
+
+/// How often memory was asked for so far, by all threads.
+pub fn requests() -> usize {
+    REQUESTS.load(Ordering::Relaxed)
+}
 
 /// Bytes that this thread has allocated and not freed.
 pub fn held() -> isize {

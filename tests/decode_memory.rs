@@ -1,0 +1,37 @@
+//! Decoding asks for no memory per token: only for a page of keys and values now and then.
+
+#[path = "support/counting.rs"]
+mod counting;
+#[path = "support/synthetic.rs"]
+mod synthetic;
+#[path = "support/temp.rs"]
+mod temp;
+#[path = "support/tiny_tokenizer.rs"]
+mod tiny_tokenizer;
+
+use qwen35::sampling::SamplingOptions;
+use qwen35::{Model, ModelOptions, Session, SessionOptions};
+
+#[test]
+fn decoding_allocates_pages_only() {
+    let directory = temp::TempDir::new();
+    let spec = synthetic::Spec::named("small-grouped");
+    spec.write(directory.path()).unwrap();
+    tiny_tokenizer::write(directory.path(), spec.size("vocab_size"));
+    let options = ModelOptions { threads: 2, ..ModelOptions::default() };
+    let model = Model::open(directory.path(), &options).unwrap();
+    for sampling in [SamplingOptions::greedy(), SamplingOptions::default()] {
+        let options = SessionOptions { sampling, ..SessionOptions::default() };
+        let mut session = Session::new(&model, options).unwrap();
+        session.feed(&[1, 2, 3]).unwrap();
+        // Warm: scratch of both threads, and room in the list of tokens.
+        while session.position() < 129 {
+            session.next_token().unwrap();
+        }
+        let before = counting::requests();
+        while session.position() < 190 {
+            session.next_token().unwrap();
+        }
+        assert_eq!(counting::requests() - before, 0, "within a page of 64 tokens");
+    }
+}
