@@ -59,7 +59,7 @@ pub fn rms_norm_row<S: Simd>(s: S, x: &[f32], weight: &[f32], eps: f32, out: &mu
 /// multiplied as it is (a model that stores `w - 1` adds the one before).
 pub fn rms_norm(c: &Compute, x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
     let width = weight.len();
-    assert!(width > 0 && x.len() % width == 0 && x.len() == out.len(), "rms_norm");
+    assert!(width > 0 && x.len().is_multiple_of(width) && x.len() == out.len(), "rms_norm");
     let shared = SharedMut::new(out);
     by_rows(c, x.len() / width, width, |first, rows| {
         let (start, len) = (first * width, rows * width);
@@ -76,7 +76,7 @@ pub fn rms_norm(c: &Compute, x: &[f32], weight: &[f32], eps: f32, out: &mut [f32
 /// elements: `o` and `z` are `[tokens, heads, dim]`, `weight` is `[dim]`.
 pub fn gated_rms_norm(c: &Compute, o: &mut [f32], z: &[f32], weight: &[f32], eps: f32) {
     let width = weight.len();
-    assert!(width > 0 && o.len() % width == 0 && o.len() == z.len(), "gated_rms_norm");
+    assert!(width > 0 && o.len().is_multiple_of(width) && o.len() == z.len(), "gated_rms_norm");
     let rows = o.len() / width;
     let shared = SharedMut::new(o);
     by_rows(c, rows, width, |first, rows| {
@@ -127,7 +127,7 @@ pub fn add(c: &Compute, x: &mut [f32], y: &[f32]) {
 /// `[tokens, heads, 2 * dim]`, of which the second half of each head is the gate (the
 /// first is its query).
 pub fn sigmoid_gate(c: &Compute, o: &mut [f32], gated: &[f32], dim: usize) {
-    assert!(dim > 0 && o.len() % dim == 0 && gated.len() == 2 * o.len(), "sigmoid_gate");
+    assert!(dim > 0 && o.len().is_multiple_of(dim) && gated.len() == 2 * o.len(), "sigmoid_gate");
     let rows = o.len() / dim;
     let shared = SharedMut::new(o);
     by_rows(c, rows, dim, |first, rows| {
@@ -155,7 +155,7 @@ pub fn delta_gates(
     beta: &mut [f32],
 ) {
     let heads = decay.len();
-    assert!(heads > 0 && a.len() % heads == 0 && dt_bias.len() == heads, "delta_gates");
+    assert!(heads > 0 && a.len().is_multiple_of(heads) && dt_bias.len() == heads, "delta_gates");
     assert!(b.len() == a.len() && g.len() == a.len() && beta.len() == a.len(), "delta_gates");
     if c.is_over() {
         return;
@@ -228,7 +228,10 @@ pub fn norm_rope(
     out: &mut [f32],
 ) {
     let dim = weight.len();
-    assert!(heads > 0 && 0 < dim && dim <= stride && x.len() % (heads * stride) == 0, "norm_rope");
+    assert!(
+        heads > 0 && 0 < dim && dim <= stride && x.len().is_multiple_of(heads * stride),
+        "norm_rope"
+    );
     let tokens = x.len() / (heads * stride);
     assert!(out.len() == tokens * heads * dim, "norm_rope: output");
     if tokens == 0 {

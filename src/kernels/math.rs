@@ -57,7 +57,7 @@ pub fn softplus<S: Simd>(s: S, x: S::F32) -> S::F32 {
     // u = t^2: minimax, relative error 4.6e-9.
     let t = s.div(y, s.add(s.splat(2.0), y));
     let u = s.mul(t, t);
-    let h = s.splat(0.140_122_29);
+    let h = s.splat(0.140_122_3);
     let h = s.mul_add(h, u, s.splat(0.139_995_71));
     let h = s.mul_add(h, u, s.splat(0.200_108_5));
     let h = s.mul_add(h, u, s.splat(0.333_332_06));

@@ -350,7 +350,7 @@ impl Spin {
     fn again(&mut self) -> bool {
         std::hint::spin_loop();
         self.turns += 1;
-        if self.turns % 32 != 0 {
+        if !self.turns.is_multiple_of(32) {
             return true;
         }
         self.since.get_or_insert_with(Instant::now).elapsed() < self.limit

@@ -158,7 +158,7 @@ fn block_lanes<S: Simd, E: Element, const R: usize, const T: usize>(
         // SAFETY: as above.
         unsafe { add_group(s, &mut lanes, w.as_ptr(), x.as_ptr(), cols, whole - 1) };
     }
-    if cols % LANES != 0 {
+    if !cols.is_multiple_of(LANES) {
         let k = whole * LANES;
         for r in 0..R {
             let w = E::load_part(s, &w[r * cols + k..(r + 1) * cols]);

@@ -160,7 +160,7 @@ fn block_lanes<S: Simd, const R: usize, const T: usize>(
             unsafe { add_groups(s, &mut parts[part], lines, x, cols, groups, part, fetch) };
         }
     }
-    if cols % LANES != 0 {
+    if !cols.is_multiple_of(LANES) {
         let mut rest = [Line([0.0; LANES]); T];
         for t in 0..T {
             let tail = &x[t * cols + whole * LANES..(t + 1) * cols];
