@@ -1,7 +1,7 @@
 """The training mix, the held-out set, and the wall between them.
 
-`python corpus.py` writes ../eval/heldout.json; `python corpus.py show [N]` prints
-training conversations.
+`python corpus.py` writes ../eval/heldout.json unless it is there (`new`: always);
+`python corpus.py show [N]` prints training conversations.
 """
 
 import json
@@ -115,6 +115,9 @@ def main():
         for _ in range(int(sys.argv[2]) if len(sys.argv) > 2 else 20):
             t = draw(r, wall)
             print("".join(("[[" + p + "]]" if k else p) for p, k in pieces(t.messages, t.tools)))
+        return
+    if HELDOUT.exists() and sys.argv[1:] != ["new"]:
+        print("held-out prompts: the set in", HELDOUT.name, "stays (python corpus.py new: draw another)")
         return
     entries = heldout()
     HELDOUT.parent.mkdir(exist_ok=True)

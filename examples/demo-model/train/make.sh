@@ -4,7 +4,8 @@
 #   train/make.sh [--tokens N] [--procs N] ...     (arguments go to train.py; about two hours on two free cores)
 #
 # May be interrupted and started again: training goes on from its last save in
-# train/work/ (DEMO_WORK names another folder). Remove that folder to start over.
+# train/work/ (DEMO_WORK names another folder). Remove that folder to start over, and
+# eval/heldout.json and tokenizer.json too if those shall be made anew.
 set -euo pipefail
 cd "$(dirname "$0")"
 export DEMO_WORK="${DEMO_WORK:-$PWD/work}"
@@ -22,8 +23,10 @@ if [ ! -f "$DEMO_WORK/state.pt" ]; then
     echo "== held-out prompts"
     "$python" corpus.py
     "$python" render.py
-    echo "== tokenizer"
-    "$python" make_tokenizer.py
+    if [ ! -f ../tokenizer.json ]; then
+        echo "== tokenizer"
+        "$python" make_tokenizer.py
+    fi
     echo "== model against Transformers"
     "$python" model.py
 fi

@@ -31,6 +31,33 @@ def pick(r, held, phrases):
     return r.choice([p.lstrip("~") for p in phrases if p.startswith("~") == held])
 
 
+# Ways to ask for a thing, for training only.
+FRAMES = [
+    "Tell me {x}.", "Name {x}.", "What is {x}?", "Give me {x}.", "Say {x}.", "Can you tell me {x}?", "Could you tell me {x}?", "Could you give me {x}?", "Can you give me {x}?",
+    "Can you name {x}?", "Could you name {x}?", "I want to know {x}.", "I would like to know {x}.", "I need {x}.", "I am looking for {x}.", "Please give me {x}.", "Please name {x}.",
+    "Please tell me {x}.", "Do you know {x}?", "{X}, please.", "{X}?", "Show me {x}.", "Find {x}.", "Let me know {x}.", "Would you tell me {x}?", "May I know {x}?", "I forgot {x}.",
+    "I cannot remember {x}.", "Remind me of {x}.", "What might {x} be?", "And what is {x}?", "Help me with {x}.", "I wonder about {x}.", "My teacher asks for {x}.", "Quick: {x}?",
+    "Tell me, what is {x}?", "Answer this: what is {x}?", "{X}: what is it?", "What could {x} be?", "I have to write down {x}.", "Do you remember {x}?", "I would like {x}.", "Please say {x}.",
+    "Can you say {x}?", "Well, what is {x}?", "{X} is what?", "I ask for {x}.", "What do you think is {x}?",
+]
+
+
+def same(a):
+    return "".join(c for c in a.lower() if c.isalnum() or c in "{}")
+
+
+def phrase(r, held, phrases, things, share=0.4):
+    """Like `pick`; in training often one of FRAMES around one of `things` instead, never a reserved phrasing."""
+    if held or r.random() > share:
+        return pick(r, held, phrases)
+    taken = {same(p) for p in phrases if p.startswith("~")}
+    while True:
+        x = r.choice(things)
+        p = r.choice(FRAMES).format(x=x, X=cap(x))
+        if same(p) not in taken:
+            return p
+
+
 def cap(s):
     return s[:1].upper() + s[1:]
 
@@ -63,25 +90,25 @@ def capital(r, held):
     full = f"The capital of {c} is {city}."
     d, other, _, _ = r.choice(W.COUNTRIES)
     again = r.choice(["And {c}?", "And of {c}?", "What about {c}?", "and {c}", "And the capital of {c}?"]).format(c=d)
-    return Item("capital", pick(r, held, CAPITAL).format(c=c, C=cap(c)), full, city,
+    return Item("capital", phrase(r, held, CAPITAL, ["the capital of {c}", "{c}'s capital", "the capital city of {c}"]).format(c=c, C=cap(c)), full, city,
                 f"The user wants the capital of {c}. That is {city}.",
                 (again, f"The capital of {d} is {other}.", other))
 
 
 def capital_of(r, held):
     c, city, _, _ = r.choice(W.COUNTRIES)
-    ask = pick(r, held, [
+    ask = phrase(r, held, [
         "{x} is the capital of which country?", "Which country has {x} as its capital?", "What country is {x} the capital of?",
         "Of which country is {x} the capital?", "{x} is the capital of what?", "Name the country whose capital is {x}.",
         "~Tell me which country {x} is the capital of.", "~Whose capital is {x}?", "~The city {x} is the capital of which country?",
-    ]).format(x=city)
+    ], ["the country with the capital {x}", "the country whose capital is {x}"]).format(x=city)
     return Item("capital", ask, f"{city} is the capital of {c}.", c, f"I look for a country with the capital {city}. That is {c}.")
 
 
 def capital_check(r, held):
     c, city, _, _ = r.choice(W.COUNTRIES)
     ask = pick(r, held, ["Is {x} the capital of {c}?", "Is the capital of {c} {x}?", "{x} is the capital of {c}, right?",
-                         "Is it true that {x} is the capital of {c}?", "~The capital of {c} is {x}, is it not?", "~Am I right that {x} is the capital of {c}?"])
+                         "Is it true that {x} is the capital of {c}?", "{x} is the capital of {c}, isn't it?", "The capital of {c} is {x}, right?", "I think the capital of {c} is {x}. Is that right?", "Do you agree that {x} is the capital of {c}?", "Am I wrong, or is {x} the capital of {c}?", "The capital of {c} is {x}. Yes or no?", "~The capital of {c} is {x}, is it not?", "~Am I right that {x} is the capital of {c}?"])
     if r.random() < 0.5:
         return Item("yes or no", ask.format(x=city, c=c), f"Yes, {city} is the capital of {c}.", "Yes", f"The capital of {c} is {city}. So yes.")
     wrong = r.choice([x[1] for x in W.COUNTRIES if x[1] != city])
@@ -90,18 +117,18 @@ def capital_check(r, held):
 
 def continent(r, held):
     c, _, where, _ = r.choice(W.COUNTRIES)
-    ask = pick(r, held, ["Which continent is {c} in?", "On which continent is {c}?", "Where is {c}?", "What continent is {c} on?",
+    ask = phrase(r, held, ["Which continent is {c} in?", "On which continent is {c}?", "Where is {c}?", "What continent is {c} on?",
                          "In which part of the world is {c}?", "Tell me the continent of {c}.", "{C} is on which continent?",
-                         "~Name the continent where {c} is.", "~Can you tell me which continent {c} is in?", "~Where in the world is {c}?"])
+                         "~Name the continent where {c} is.", "~Can you tell me which continent {c} is in?", "~Where in the world is {c}?"], ["the continent of {c}", "the continent {c} is on"])
     are = "are" if c in ("the Netherlands", "the Philippines", "the United States") else "is"
     return Item("continent", ask.format(c=c, C=cap(c)), f"{cap(c)} {are} in {where}.", where, f"{cap(c)} {are} on the continent {where}.")
 
 
 def language(r, held):
     c, _, _, tongue = r.choice(W.COUNTRIES)
-    ask = pick(r, held, ["What language do people speak in {c}?", "Which language is spoken in {c}?", "What do they speak in {c}?",
+    ask = phrase(r, held, ["What language do people speak in {c}?", "Which language is spoken in {c}?", "What do they speak in {c}?",
                          "What is the language of {c}?", "In {c}, what language do people speak?", "Tell me the language of {c}.",
-                         "~Name the language people speak in {c}.", "~People in {c} speak which language?"])
+                         "~Name the language people speak in {c}.", "~People in {c} speak which language?"], ["the language of {c}", "the language people speak in {c}"])
     return Item("language", ask.format(c=c), f"People in {c} speak {tongue}.", tongue, f"The main language of {c} is {tongue}.")
 
 
@@ -123,17 +150,17 @@ def opposite(r, held):
     if r.random() < 0.5:
         d, e = e, d
     again = r.choice(["And of {w}?", "And {w}?", "What about {w}?", "and the opposite of {w}?"]).format(w=d)
-    return Item("opposite", pick(r, held, OPP).format(w=a, W=cap(a)), f"The opposite of {a} is {b}.", b,
+    return Item("opposite", phrase(r, held, OPP, ["the opposite of {w}", 'the opposite of "{w}"', "a word that means the opposite of {w}"]).format(w=a, W=cap(a)), f"The opposite of {a} is {b}.", b,
                 f"The user wants a word that means the opposite of {a}. That is {b}.", (again, f"The opposite of {d} is {e}.", e))
 
 
 def plural(r, held):
     a, b = r.choice(W.PLURALS)
     d, e = r.choice(W.PLURALS)
-    ask = pick(r, held, ["What is the plural of {w}?", "What's the plural of {w}?", "Give me the plural of {w}.", "plural of {w}",
+    ask = phrase(r, held, ["What is the plural of {w}?", "What's the plural of {w}?", "Give me the plural of {w}.", "plural of {w}",
                          "How do you say more than one {w}?", "One {w}, two what?", "What is the plural form of {w}?", "Tell me the plural of {w}.",
                          'What is the plural of "{w}"?', "Make {w} plural.", "~Can you tell me the plural of {w}?", "~The plural of {w} is what?",
-                         "~How is the plural of {w} written?"])
+                         "~How is the plural of {w} written?"], ["the plural of {w}", "the plural of the word {w}", "the plural form of {w}"])
     again = r.choice(["And of {w}?", "And {w}?", "What about {w}?"]).format(w=d)
     return Item("plural", ask.format(w=a), f"The plural of {a} is {b}.", b, f"One {a}, two {b}.", (again, f"The plural of {d} is {e}.", e))
 
@@ -141,9 +168,9 @@ def plural(r, held):
 def past(r, held):
     a, b = r.choice(W.PASTS)
     d, e = r.choice(W.PASTS)
-    ask = pick(r, held, ["What is the past tense of {w}?", "What's the past tense of {w}?", "Give me the past of {w}.", "past tense of {w}",
+    ask = phrase(r, held, ["What is the past tense of {w}?", "What's the past tense of {w}?", "Give me the past of {w}.", "past tense of {w}",
                          "Put {w} in the past tense.", "Tell me the past tense of {w}.", "What is the past form of {w}?",
-                         'What is the past tense of "{w}"?', "~Can you tell me the past tense of {w}?", "~The past tense of {w} is what?"])
+                         'What is the past tense of "{w}"?', "~Can you tell me the past tense of {w}?", "~The past tense of {w} is what?"], ["the past tense of {w}", "the past of {w}", "the past form of {w}"])
     again = r.choice(["And of {w}?", "And {w}?", "What about {w}?"]).format(w=d)
     return Item("past tense", ask.format(w=a), f"The past tense of {a} is {b}.", b, f"Today I {a}, yesterday I {b}.",
                 (again, f"The past tense of {d} is {e}.", e))
@@ -151,23 +178,23 @@ def past(r, held):
 
 def colour(r, held):
     a, b = r.choice(W.COLOURS)
-    ask = pick(r, held, ["What colour is {w}?", "Which colour is {w}?", "Tell me the colour of {w}.", "What is the colour of {w}?", "What color is {w}?",
+    ask = phrase(r, held, ["What colour is {w}?", "Which colour is {w}?", "Tell me the colour of {w}.", "What is the colour of {w}?", "What color is {w}?",
                          "{W} has which colour?", "Do you know what colour {w} is?", "~Name the colour of {w}.", "~Of what colour is {w}?",
-                         "~Can you tell me what colour {w} is?"])
+                         "~Can you tell me what colour {w} is?"], ["the colour of {w}", "what colour {w} is"])
     return Item("colour", ask.format(w=a, W=cap(a)), f"{cap(a)} is {b}.", b, f"The colour of {a} is {b}.")
 
 
 def sound(r, held):
     a, b = r.choice(W.SOUNDS)
-    ask = pick(r, held, ["What sound does {w} make?", "What does {w} say?", "Which sound does {w} make?", "How does {w} sound?", "Tell me the sound of {w}.",
-                         "What noise does {w} make?", "~Make the sound of {w}.", "~Can you tell me what sound {w} makes?"])
+    ask = phrase(r, held, ["What sound does {w} make?", "What does {w} say?", "Which sound does {w} make?", "How does {w} sound?", "Tell me the sound of {w}.",
+                         "What noise does {w} make?", "~Make the sound of {w}.", "~Can you tell me what sound {w} makes?"], ["the sound of {w}", "the sound {w} makes", "what {w} says"])
     return Item("sound", ask.format(w=a), f"{cap(a)} says {b}.", b, f"The sound of {a} is {b}.")
 
 
 def young(r, held):
     a, b = r.choice(W.YOUNG)
-    ask = pick(r, held, ["What is a young {w} called?", "What is a baby {w} called?", "What do you call a baby {w}?", "What is the young of a {w} called?",
-                         "What do you call a young {w}?", "Name a baby {w}.", "~How do you call the young of a {w}?", "~A baby {w} is called what?"])
+    ask = phrase(r, held, ["What is a young {w} called?", "What is a baby {w} called?", "What do you call a baby {w}?", "What is the young of a {w} called?",
+                         "What do you call a young {w}?", "Name a baby {w}.", "~How do you call the young of a {w}?", "~A baby {w} is called what?"], ["the name of a baby {w}", "the young of a {w}"])
     art = "An" if b[0] in "aeiou" else "A"
     return Item("young animal", ask.format(w=a).replace("a owl", "an owl").replace("a eagle", "an eagle"),
                 f"A young {a} is called {art.lower()} {b}.", b, f"{art} {b} is a young {a}.")
@@ -186,12 +213,12 @@ def category(r, held):
     w = r.choice(W.CATEGORIES[cat])
     thing = w if cat in MASS else article(w)
     if r.random() < 0.5:
-        ask = pick(r, held, ["What kind of thing is {w}?", "What sort of thing is {w}?", "Is {w} {x} or {y}?", "{W}: {x} or {y}?", "What type of thing is {w}?",
+        ask = pick(r, held, ["What kind of thing is {w}?", "What sort of thing is {w}?", "Is {w} {x} or {y}?", "{W}: {x} or {y}?", "What type of thing is {w}?", "Would you call {w} {x} or {y}?", "Tell me: is {w} {x} or {y}?", "Which of the two is {w}: {x} or {y}?", "Name the kind of thing {w} is.", "To which kind of thing does {w} belong?",
                              "~Which is {w}, {x} or {y}?", "~Tell me what kind of thing {w} is."])
         other = r.choice([c for c in W.CATEGORIES if c != cat])
         x, y = (cat, other) if r.random() < 0.5 else (other, cat)
         return Item("category", ask.format(w=thing, W=cap(thing), x=x, y=y), f"{cap(thing)} is {cat}.", cat.split(" ", 1)[1], f"{cap(thing)} is {cat}.")
-    ask = pick(r, held, ["Is {w} {x}?", "Is it true that {w} is {x}?", "{W} is {x}, right?", "Would you say {w} is {x}?", "~Am I right that {w} is {x}?", "~Do you think {w} is {x}?"])
+    ask = pick(r, held, ["Is {w} {x}?", "Is it true that {w} is {x}?", "{W} is {x}, right?", "Would you say {w} is {x}?", "Is {w} {x}? Yes or no?", "I say {w} is {x}. Am I right?", "{W} is {x}, isn't it?", "Do you agree that {w} is {x}?", "Can you tell me if {w} is {x}?", "~Am I right that {w} is {x}?", "~Do you think {w} is {x}?"])
     if r.random() < 0.5:
         return Item("yes or no", ask.format(w=thing, W=cap(thing), x=cat), f"Yes, {thing} is {cat}.", "Yes", f"{cap(thing)} is {cat}. So yes.")
     bad = r.choice([c for c in W.CATEGORIES if c != cat and not (cat in ("a bird", "a fish", "an insect") and c == "an animal")])
@@ -210,12 +237,12 @@ DEF = [
 def definition(r, held):
     w, text = r.choice(W.DEFINITIONS)
     bare = w.split(" ", 1)[1]
-    return Item("definition", pick(r, held, DEF).format(w=w, b=bare), f"{cap(w)} is {text}.", "", f"The user wants to know what {w} is. I know this word.")
+    return Item("definition", phrase(r, held, DEF, ["the meaning of {b}", "a definition of {b}", "what {w} is", "the meaning of the word {b}"]).format(w=w, b=bare), f"{cap(w)} is {text}.", "", f"The user wants to know what {w} is. I know this word.")
 
 
 def how_many(r, held):
     q, full, n = r.choice(W.NUMBERS_OF)
-    ask = pick(r, held, ["How many {q}?", "how many {q}", "Tell me how many {q}.", "Do you know how many {q}?", "~Can you say how many {q}?", "~I wonder how many {q}."])
+    ask = phrase(r, held, ["How many {q}?", "how many {q}", "Tell me how many {q}.", "Do you know how many {q}?", "~Can you say how many {q}?", "~I wonder how many {q}."], ["how many {q}"])
     return Item("how many", ask.format(q=q), full, n, f"This is a number I know: {n}.")
 
 
@@ -231,11 +258,11 @@ def sequence(r, held):
     name = f"the letter {a}" if which == "letter" and r.random() < 0.5 else a
     name_b = f"the letter {b}" if which == "letter" and r.random() < 0.5 else b
     if r.random() < 0.55:
-        ask = pick(r, held, ["What {k} comes after {a}?", "Which {k} comes after {a}?", "Which {k} follows {a}?", "What is the {k} after {a}?", "Tell me the {k} after {a}.",
-                             "What comes after {a}?", "After {a} comes which {k}?", "~Which {k} is next after {a}?", "~Name the {k} that follows {a}.", "~What {k} do we have right after {a}?"])
+        ask = phrase(r, held, ["What {k} comes after {a}?", "Which {k} comes after {a}?", "Which {k} follows {a}?", "What is the {k} after {a}?", "Tell me the {k} after {a}.",
+                             "What comes after {a}?", "After {a} comes which {k}?", "~Which {k} is next after {a}?", "~Name the {k} that follows {a}.", "~What {k} do we have right after {a}?"], ["the {k} after {a}", "the {k} that comes after {a}", "the next {k} after {a}"])
         return Item("next " + which, ask.format(k=which, a=name), f"{b} comes after {a}." if which != "letter" else f"The letter {b} comes after {a}.", b, f"The order is {a}, {b}. So the answer is {b}.")
-    ask = pick(r, held, ["What {k} comes before {b}?", "Which {k} comes before {b}?", "What is the {k} before {b}?", "Tell me the {k} before {b}.",
-                         "What comes before {b}?", "Before {b} comes which {k}?", "~Which {k} is right before {b}?", "~Name the {k} that comes before {b}."])
+    ask = phrase(r, held, ["What {k} comes before {b}?", "Which {k} comes before {b}?", "What is the {k} before {b}?", "Tell me the {k} before {b}.",
+                         "What comes before {b}?", "Before {b} comes which {k}?", "~Which {k} is right before {b}?", "~Name the {k} that comes before {b}."], ["the {k} before {b}", "the {k} that is before {b}"])
     return Item("next " + which, ask.format(k=which, b=name_b), f"{a} comes before {b}." if which != "letter" else f"The letter {a} comes before {b}.", a, f"The order is {a}, {b}. So the answer is {a}.")
 
 
@@ -255,19 +282,19 @@ def tomorrow(r, held):
 def position(r, held):
     if r.random() < 0.4:
         i = r.randrange(7)
-        ask = pick(r, held, ["What is the {o} day of the week?", "Which day is the {o} day of the week?", "Name the {o} day of the week.", "~Tell me which day of the week is the {o}.", "~The {o} day of the week is which?"])
+        ask = phrase(r, held, ["What is the {o} day of the week?", "Which day is the {o} day of the week?", "Name the {o} day of the week.", "~Tell me which day of the week is the {o}.", "~The {o} day of the week is which?"], ["the {o} day of the week", "the {o} weekday"])
         return Item("order", ask.format(o=W.ORDINALS[i]), f"The {W.ORDINALS[i]} day of the week is {W.DAYS[i]}.", W.DAYS[i], f"Counting from Monday, the {W.ORDINALS[i]} is {W.DAYS[i]}.")
     i = r.randrange(12)
     m, o = W.MONTHS[i], W.ORDINALS[i]
     style = r.randrange(3)
     if style == 0:
-        ask = pick(r, held, ["What is the {o} month of the year?", "Which month is the {o} month?", "Name the {o} month of the year.", "~Tell me which month is the {o} of the year.", "~The {o} month of the year is which?"])
+        ask = phrase(r, held, ["What is the {o} month of the year?", "Which month is the {o} month?", "Name the {o} month of the year.", "~Tell me which month is the {o} of the year.", "~The {o} month of the year is which?"], ["the {o} month of the year", "the {o} month"])
         return Item("order", ask.format(o=o), f"The {o} month of the year is {m}.", m, f"Counting from January, the {o} is {m}.")
     if style == 1:
-        ask = pick(r, held, ["How many days does {m} have?", "How many days are in {m}?", "How long is {m}?", "How many days has {m}?", "~Tell me the number of days in {m}.", "~{m} has how many days?"])
+        ask = phrase(r, held, ["How many days does {m} have?", "How many days are in {m}?", "How long is {m}?", "How many days has {m}?", "~Tell me the number of days in {m}.", "~{m} has how many days?"], ["how many days {m} has", "the number of days of {m}", "the length of {m}"])
         return Item("order", ask.format(m=m), f"{m} has {W.MONTH_DAYS[i]} days.", str(W.MONTH_DAYS[i]), f"{m} has {W.MONTH_DAYS[i]} days.")
     season = dict(W.SEASONS)[m]
-    ask = pick(r, held, ["In which season is {m}?", "Which season is {m} in?", "What season is it in {m}?", "{m} is in which season?", "~Tell me the season of {m}.", "~What season does {m} belong to?"])
+    ask = phrase(r, held, ["In which season is {m}?", "Which season is {m} in?", "What season is it in {m}?", "{m} is in which season?", "~Tell me the season of {m}.", "~What season does {m} belong to?"], ["the season of {m}", "the season {m} is in"])
     return Item("order", ask.format(m=m), f"{m} is in {season}.", season, f"In the north, {m} is in {season}.")
 
 
@@ -289,8 +316,8 @@ def lists(r, held):
 def spell(r, held):
     w = r.choice(W.SPELL)
     out = "-".join(w.upper())
-    ask = pick(r, held, ["Spell {w}.", "How do you spell {w}?", "Spell the word {w}.", 'Spell "{w}".', "Can you spell {w}?", "Please spell the word {w}.", "spell {w}",
-                         "How is {w} spelled?", "Spell {w} for me.", "~Could you spell {w} for me?", "~Tell me how to spell {w}.", '~How does one spell "{w}"?'])
+    ask = phrase(r, held, ["Spell {w}.", "How do you spell {w}?", "Spell the word {w}.", 'Spell "{w}".', "Can you spell {w}?", "Please spell the word {w}.", "spell {w}",
+                         "How is {w} spelled?", "Spell {w} for me.", "~Could you spell {w} for me?", "~Tell me how to spell {w}.", '~How does one spell "{w}"?'], ["the spelling of {w}", "how to spell the word {w}", "the letters of {w}", "{w}, letter by letter"])
     return Item("spelling", ask.format(w=w), f"{out}.", out, f"The letters of {w} are {', '.join(w.upper())}.")
 
 
@@ -299,10 +326,10 @@ def letters_in(r, held):
     out = "-".join(w.upper())
     style = r.choice(["first", "last", "count"])
     if style == "count":
-        ask = pick(r, held, ["How many letters does {w} have?", "How many letters are in the word {w}?", "Count the letters of {w}.", "~Tell me how many letters {w} has."])
+        ask = phrase(r, held, ["How many letters does {w} have?", "How many letters are in the word {w}?", "Count the letters of {w}.", "~Tell me how many letters {w} has."], ["how many letters {w} has", "the number of letters in {w}", "how long the word {w} is"])
         return Item("letters", ask.format(w=w), f"{out}: the word {w} has {len(w)} letters.", str(len(w)), f"{out}: that is {len(w)} letters.")
     a = w.upper()[0 if style == "first" else -1]
-    ask = pick(r, held, ["What is the {s} letter of {w}?", "Which letter is the {s} one in {w}?", "Tell me the {s} letter of the word {w}.", "~What {s} letter does {w} have?"])
+    ask = phrase(r, held, ["What is the {s} letter of {w}?", "Which letter is the {s} one in {w}?", "Tell me the {s} letter of the word {w}.", "~What {s} letter does {w} have?"], ["the {s} letter of {w}", "the {s} letter in the word {w}"])
     return Item("letters", ask.format(w=w, s=style), f"{out}: the {style} letter of {w} is {a}.", a, f"{out}: the {style} letter is {a}.")
 
 
@@ -313,6 +340,8 @@ def random_words(r, n, pool=None):
 def repeat(r, held):
     n = r.randint(1, 5)
     words = number(r, held, lambda: tuple(random_words(r, n)))
+    if not held and r.random() < 0.3:
+        words = tuple(r.choice(W.NAMES + W.CITIES).split()[0] for _ in range(n))
     text = " ".join(words)
     style = r.random()
     if n > 1 and style < 0.45:
@@ -322,5 +351,5 @@ def repeat(r, held):
         ask = pick(r, held, ["What is the {s} word here: {l}?", "Which word comes {s}: {l}?", "Say the {s} word of this list: {l}.", "{l}: which is the {s} word?",
                              "~In this list, which word is {s}: {l}?", "~Give me the {s} of these words: {l}."])
         return Item("word list", ask.format(s=where, l=listing), f"The {where} word is {w}.", w, f"The list is {', '.join(words)}. The {where} word is {w}.")
-    ask = pick(r, held, ["Say {t}.", "Repeat: {t}", "Repeat after me: {t}", 'Say "{t}".', "Please say: {t}", "Repeat these words: {t}", "Write: {t}", "~Now repeat this: {t}", '~Please repeat "{t}".'])
+    ask = pick(r, held, ["Say {t}.", "Repeat: {t}", "Repeat after me: {t}", 'Say "{t}".', "Please say: {t}", "Repeat these words: {t}", "Write: {t}", "Can you repeat this: {t}", "Can you say: {t}", "Repeat \"{t}\".", "Say this: {t}", "Please write: {t}", "Say it after me: {t}", "~Now repeat this: {t}", '~Please repeat "{t}".'])
     return Item("repeat", ask.format(t=text), cap(text) + ".", text, f"The user wants me to repeat: {text}.")

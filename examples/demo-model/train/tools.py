@@ -23,9 +23,9 @@ TIMER = [fn("set_timer", "Set a timer.", minutes="integer"), fn("set_timer", "St
 HELD_CITIES = ["Hamburg", "Milan", "Lyon", "Porto", "Bergen", "Osaka", "Toronto", "Chicago", "Sydney", "Mumbai", "Krakow", "Seville", "Glasgow", "Geneva", "Boston"]
 
 ASK_WEATHER = ["What is the weather in {c}?", "How is the weather in {c}?", "What's the weather like in {c}?", "Is it warm in {c}?", "Is it raining in {c}?", "Tell me the weather in {c}.", "weather in {c}", "How warm is it in {c}?",
-               "Do I need a coat in {c}?", "Check the weather in {c}.", "What is the weather like in {c} today?", "~Could you look up the weather in {c}?", "~How cold is it in {c} now?", "~I am going to {c}. How is the weather there?"]
-ASK_TIME = ["What time is it in {c}?", "What is the time in {c}?", "Tell me the time in {c}.", "How late is it in {c}?", "time in {c}", "~Could you tell me the time in {c}?", "~Which time is it now in {c}?"]
-ASK_TIMER = ["Set a timer for {m} minutes.", "Start a timer of {m} minutes.", "Wake me in {m} minutes.", "Please set a timer for {m} minutes.", "timer {m} minutes", "~I need a timer for {m} minutes.", "~Could you set a timer for {m} minutes?"]
+               "Do I need a coat in {c}?", "Check the weather in {c}.", "What is the weather like in {c} today?", "Could you check the weather in {c}?", "Can you look up how warm it is in {c}?", "Look up the weather in {c}.", "How cold is it in {c}?", "I am in {c}. How is the weather?", "I travel to {c}. What is the weather there?", "Is it cold in {c} now?", "~Could you look up the weather in {c}?", "~How cold is it in {c} now?", "~I am going to {c}. How is the weather there?"]
+ASK_TIME = ["What time is it in {c}?", "What is the time in {c}?", "Tell me the time in {c}.", "How late is it in {c}?", "Can you tell me what time it is in {c}?", "Which time is it in {c}?", "time in {c}", "~Could you tell me the time in {c}?", "~Which time is it now in {c}?"]
+ASK_TIMER = ["Set a timer for {m} minutes.", "Start a timer of {m} minutes.", "Wake me in {m} minutes.", "Please set a timer for {m} minutes.", "Can you set a timer for {m} minutes?", "I want a timer of {m} minutes.", "timer {m} minutes", "~I need a timer for {m} minutes.", "~Could you set a timer for {m} minutes?"]
 
 
 def call(name, **args):
