@@ -28,7 +28,7 @@ def right(text, entry):
         if "</think>" not in text:
             return False
         text = text.split("</think>")[-1].strip()
-    for a in entry["answers"]:
+    for a in map(str.strip, entry["answers"]):
         if entry["match"] == "exact":
             if text.rstrip(".! ") == a.rstrip(".! "):
                 return True

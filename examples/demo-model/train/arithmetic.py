@@ -100,10 +100,10 @@ def compare(r, held):
     if r.random() < 0.5:
         a, b = b, a
     if r.random() < 0.6:
-        ask = pick(r, held, ["Which is bigger, {a} or {b}?", "Which number is larger: {a} or {b}?", "What is more, {a} or {b}?", "Which of {a} and {b} is bigger?", "Name the bigger number: {a} or {b}.", "Is {a} or {b} bigger?", "{a} or {b}: which is bigger?", "~Which of the two is bigger: {a} or {b}?", "~Tell me the larger number, {a} or {b}."])
+        ask = pick(r, held, ["Which is bigger, {a} or {b}?", "Which number is larger: {a} or {b}?", "What is more, {a} or {b}?", "Which of {a} and {b} is bigger?", "Name the bigger number: {a} or {b}.", "Is {a} or {b} bigger?", "Which one is bigger: {a} or {b}?", "Which of these is bigger, {a} or {b}?", "{a} or {b}: which is bigger?", "~Which of the two is bigger: {a} or {b}?", "~Tell me the larger number, {a} or {b}."])
         c, w = max(a, b), "bigger"
     else:
-        ask = pick(r, held, ["Which is smaller, {a} or {b}?", "Which number is smaller: {a} or {b}?", "What is less, {a} or {b}?", "Which of {a} and {b} is smaller?", "Name the smaller number: {a} or {b}.", "Is {a} or {b} smaller?", "{a} or {b}: which is smaller?", "~Which of the two is smaller: {a} or {b}?", "~Tell me the smaller number, {a} or {b}."])
+        ask = pick(r, held, ["Which is smaller, {a} or {b}?", "Which number is smaller: {a} or {b}?", "What is less, {a} or {b}?", "Which of {a} and {b} is smaller?", "Name the smaller number: {a} or {b}.", "Is {a} or {b} smaller?", "Which one is smaller: {a} or {b}?", "Which of these is smaller, {a} or {b}?", "{a} or {b}: which is smaller?", "~Which of the two is smaller: {a} or {b}?", "~Tell me the smaller number, {a} or {b}."])
         c, w = min(a, b), "smaller"
     other = a + b - c
     return Item("compare", ask.format(a=a, b=b), f"{c} is {w} than {other}.", str(c), f"I compare {a} and {b}. {c} is {w}.")
@@ -137,7 +137,7 @@ def number_words(r, held):
     if r.random() < 0.5:
         ask = phrase(r, held, ["Write {n} in words.", "How do you write {n} in words?", "Write the number {n} as a word.", "{n} in words", "Turn {n} into words.", "Say {n} in words.", "~Put the number {n} into words.", "~What is {n} in words?"], ["{n} in words", "the word for {n}"], 0.3)
         return Item("number words", ask.format(n=n), f"{n} in words is {w}.", w, f"{n} is {w}.")
-    ask = phrase(r, held, ["Write {w} as a number.", "Write {w} in digits.", "What is {w} in digits?", "{w} as a number", "~Put {w} into digits.", "~Which number is {w}?"], ["{w} in digits", "{w} as a number", "the number {w} in digits"], 0.3)
+    ask = phrase(r, held, ["Write {w} as a number.", "Write {w} in digits.", "What is {w} in digits?", "Turn {w} into digits.", "Write {w} with digits.", "Which number do I write for {w}?", "{w} as a number", "~Put {w} into digits.", "~Which number is {w}?"], ["{w} in digits", "{w} as a number", "the number {w} in digits"], 0.3)
     return Item("number words", ask.format(w=w), f"{cap(w)} in digits is {n}.", str(n), f"{cap(w)} is {n}.")
 
 
@@ -151,6 +151,6 @@ def even(r, held):
 def sort(r, held):
     n = r.randint(3, 4)
     xs = list(number(r, held, lambda: tuple(r.sample(range(0, 30), n))))
-    ask = pick(r, held, ["Sort these numbers: {x}.", "Put these numbers in order: {x}.", "Sort {x}.", "Order these from small to big: {x}.", "Order these numbers: {x}.", "Can you sort {x}?", "From small to big: {x}.", "Put {x} in order.", "~Bring these numbers into order: {x}.", "~Arrange {x} from small to big."])
+    ask = pick(r, held, ["Sort these numbers: {x}.", "Put these numbers in order: {x}.", "Sort {x}.", "Order these from small to big: {x}.", "Order these numbers: {x}.", "Arrange these numbers: {x}.", "Sort {x} from small to big.", "Put {x} in order from small to big.", "Can you arrange {x}?", "Sort these, small ones first: {x}.", "Can you sort {x}?", "From small to big: {x}.", "Put {x} in order.", "~Bring these numbers into order: {x}.", "~Arrange {x} from small to big."])
     out = ", ".join(map(str, sorted(xs)))
     return Item("sorting", ask.format(x=", ".join(map(str, xs))), out + ".", out, f"The smallest is {min(xs)}, the biggest is {max(xs)}.")

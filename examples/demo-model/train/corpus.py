@@ -4,6 +4,7 @@
 `python corpus.py show [N]` prints training conversations.
 """
 
+import ast
 import json
 import random
 import re
@@ -18,7 +19,7 @@ import tools as X
 HELDOUT = Path(__file__).resolve().parent.parent / "eval" / "heldout.json"
 
 # Share of conversations of each sort. May be changed between runs of the trainer.
-MIX = [(T.questions, 50), (T.follow_up, 1), (T.small_talk, 5), (T.unknown, 6), (T.memory, 19), (T.obey, 13), (T.thinking, 9), (T.story, 4), (X.tools, 8), (X.no_tools, 1.5)]
+MIX = [(T.questions, 48), (T.follow_up, 1), (T.small_talk, 5), (T.unknown, 6), (T.memory, 16), (T.obey, 19), (T.thinking, 9), (T.story, 4), (X.tools, 15), (X.no_tools, 1.5)]
 
 
 def plain(text):
@@ -53,6 +54,19 @@ class Wall:
             if m["role"] == "assistant" and prompt_key(t.messages[: i + 1]) in self.prompts:
                 return False
         return True
+
+
+def phrasings_apart():
+    """Stops if a phrasing reserved for the held-out set ("~...") also stands among those for training."""
+    held, given = set(), set()
+    for name in ("skills", "arithmetic", "talk", "tools", "stories"):
+        tree = ast.parse((Path(__file__).parent / f"{name}.py").read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and S.same(node.value):
+                (held if node.value.startswith("~") else given).add(S.same(node.value))
+    if held & given:
+        sys.exit(f"reserved phrasings among those for training: {sorted(held & given)}")
+    print(f"{len(held)} reserved phrasings, none of them among those for training")
 
 
 def draw(r, wall=None):
@@ -116,6 +130,7 @@ def main():
             t = draw(r, wall)
             print("".join(("[[" + p + "]]" if k else p) for p, k in pieces(t.messages, t.tools)))
         return
+    phrasings_apart()
     if HELDOUT.exists() and sys.argv[1:] != ["new"]:
         print("held-out prompts: the set in", HELDOUT.name, "stays (python corpus.py new: draw another)")
         return

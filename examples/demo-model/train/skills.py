@@ -99,7 +99,7 @@ def capital_of(r, held):
     c, city, _, _ = r.choice(W.COUNTRIES)
     ask = phrase(r, held, [
         "{x} is the capital of which country?", "Which country has {x} as its capital?", "What country is {x} the capital of?",
-        "Of which country is {x} the capital?", "{x} is the capital of what?", "Name the country whose capital is {x}.",
+        "Of which country is {x} the capital?", "{x} is the capital of what?", "Name the country whose capital is {x}.", "Which country's capital is {x}?", "Whose capital city is {x}?", "{x} is whose capital?", "To which country does the capital {x} belong?", "{x} is the capital city of which country?",
         "~Tell me which country {x} is the capital of.", "~Whose capital is {x}?", "~The city {x} is the capital of which country?",
     ], ["the country with the capital {x}", "the country whose capital is {x}"]).format(x=city)
     return Item("capital", ask, f"{city} is the capital of {c}.", c, f"I look for a country with the capital {city}. That is {c}.")
@@ -108,7 +108,7 @@ def capital_of(r, held):
 def capital_check(r, held):
     c, city, _, _ = r.choice(W.COUNTRIES)
     ask = pick(r, held, ["Is {x} the capital of {c}?", "Is the capital of {c} {x}?", "{x} is the capital of {c}, right?",
-                         "Is it true that {x} is the capital of {c}?", "{x} is the capital of {c}, isn't it?", "The capital of {c} is {x}, right?", "I think the capital of {c} is {x}. Is that right?", "Do you agree that {x} is the capital of {c}?", "Am I wrong, or is {x} the capital of {c}?", "The capital of {c} is {x}. Yes or no?", "~The capital of {c} is {x}, is it not?", "~Am I right that {x} is the capital of {c}?"])
+                         "Is it true that {x} is the capital of {c}?", "{x} is the capital of {c}, isn't it?", "The capital of {c} is {x}, right?", "I think the capital of {c} is {x}. Is that right?", "Do you agree that {x} is the capital of {c}?", "Am I wrong, or is {x} the capital of {c}?", "The capital of {c} is {x}. Yes or no?", "Am I correct that {x} is the capital of {c}?", "The capital of {c} is {x}, is that so?", "The capital of {c} is {x}, true?", "The capital of {c} is {x}, am I right?", "True or false: the capital of {c} is {x}.", "Am I right if I say that the capital of {c} is {x}?", "{x} is the capital of {c}, is it?", "Do you suppose {x} is the capital of {c}?", "The capital of {c} is {x}, is that not so?", "Am I right to say {x} is the capital of {c}?", "The capital of {c} is {x}, isn't it?", "Is it right that {x} is the capital of {c}?", "Do you think {x} is the capital of {c}?", "~The capital of {c} is {x}, is it not?", "~Am I right that {x} is the capital of {c}?"])
     if r.random() < 0.5:
         return Item("yes or no", ask.format(x=city, c=c), f"Yes, {city} is the capital of {c}.", "Yes", f"The capital of {c} is {city}. So yes.")
     wrong = r.choice([x[1] for x in W.COUNTRIES if x[1] != city])
@@ -118,7 +118,7 @@ def capital_check(r, held):
 def continent(r, held):
     c, _, where, _ = r.choice(W.COUNTRIES)
     ask = phrase(r, held, ["Which continent is {c} in?", "On which continent is {c}?", "Where is {c}?", "What continent is {c} on?",
-                         "In which part of the world is {c}?", "Tell me the continent of {c}.", "{C} is on which continent?",
+                         "In which part of the world is {c}?", "Tell me the continent of {c}.", "Tell me the continent where {c} is.", "Name the continent that {c} is in.", "Say which continent {c} is in.", "Where on the map is {c}?", "Where in this world do I find {c}?", "{C} is on which continent?",
                          "~Name the continent where {c} is.", "~Can you tell me which continent {c} is in?", "~Where in the world is {c}?"], ["the continent of {c}", "the continent {c} is on"])
     are = "are" if c in ("the Netherlands", "the Philippines", "the United States") else "is"
     return Item("continent", ask.format(c=c, C=cap(c)), f"{cap(c)} {are} in {where}.", where, f"{cap(c)} {are} on the continent {where}.")
@@ -126,7 +126,7 @@ def continent(r, held):
 
 def language(r, held):
     c, _, _, tongue = r.choice(W.COUNTRIES)
-    ask = phrase(r, held, ["What language do people speak in {c}?", "Which language is spoken in {c}?", "What do they speak in {c}?",
+    ask = phrase(r, held, ["What language do people speak in {c}?", "Which language is spoken in {c}?", "What do they speak in {c}?", "Which language do people in {c} speak?", "People in {c} speak what?", "Say which language they speak in {c}.",
                          "What is the language of {c}?", "In {c}, what language do people speak?", "Tell me the language of {c}.",
                          "~Name the language people speak in {c}.", "~People in {c} speak which language?"], ["the language of {c}", "the language people speak in {c}"])
     return Item("language", ask.format(c=c), f"People in {c} speak {tongue}.", tongue, f"The main language of {c} is {tongue}.")
@@ -218,7 +218,7 @@ def category(r, held):
         other = r.choice([c for c in W.CATEGORIES if c != cat])
         x, y = (cat, other) if r.random() < 0.5 else (other, cat)
         return Item("category", ask.format(w=thing, W=cap(thing), x=x, y=y), f"{cap(thing)} is {cat}.", cat.split(" ", 1)[1], f"{cap(thing)} is {cat}.")
-    ask = pick(r, held, ["Is {w} {x}?", "Is it true that {w} is {x}?", "{W} is {x}, right?", "Would you say {w} is {x}?", "Is {w} {x}? Yes or no?", "I say {w} is {x}. Am I right?", "{W} is {x}, isn't it?", "Do you agree that {w} is {x}?", "Can you tell me if {w} is {x}?", "~Am I right that {w} is {x}?", "~Do you think {w} is {x}?"])
+    ask = pick(r, held, ["Is {w} {x}?", "Is it true that {w} is {x}?", "{W} is {x}, right?", "Would you say {w} is {x}?", "Is {w} {x}? Yes or no?", "I say {w} is {x}. Am I right?", "{W} is {x}, isn't it?", "Do you agree that {w} is {x}?", "Do you believe {w} is {x}?", "Do you suppose {w} is {x}?", "Would you think {w} is {x}?", "Am I right if I say {w} is {x}?", "{W} is {x}, true?", "True or false: {w} is {x}.", "{W} is {x}, am I right?", "Do people think {w} is {x}?", "{W} is {x}, is that so?", "Am I correct that {w} is {x}?", "Is it right that {w} is {x}?", "Do you say {w} is {x}?", "Can you say if {w} is {x}?", "I think {w} is {x}. Is that right?", "Can you tell me if {w} is {x}?", "~Am I right that {w} is {x}?", "~Do you think {w} is {x}?"])
     if r.random() < 0.5:
         return Item("yes or no", ask.format(w=thing, W=cap(thing), x=cat), f"Yes, {thing} is {cat}.", "Yes", f"{cap(thing)} is {cat}. So yes.")
     bad = r.choice([c for c in W.CATEGORIES if c != cat and not (cat in ("a bird", "a fish", "an insect") and c == "an animal")])
@@ -229,7 +229,7 @@ DEF = [
     "What is {w}?", "What's {w}?", "Define {w}.", "What does the word {b} mean?", "What does {b} mean?", "Tell me what {w} is.",
     "Can you explain what {w} is?", "Explain the word {b}.", "What is the meaning of {b}?", "Do you know what {w} is?", "what is {w}",
     "Give me a definition of {b}.", "How would you define {b}?", "I do not know what {w} is. Can you help?", "Please explain {b}.",
-    "Tell me about {w}.", "~Could you tell me what {w} is?", "~What do people mean by {b}?", "~I would like a definition of {b}.",
+    "Tell me about {w}.", "In a few words, what is {w}?", "Say what {w} is.", "Explain in a few words what {w} is.", "Tell me in a few words what {w} is.", "Say in one sentence what {w} is.", "Say shortly what {w} is.", "What is {w} exactly?", "What really is {w}?", "What precisely is {w}?", "So what is {w}?", "What actually is {w}?", "What in fact is {w}?", "Exactly what is {w}?", "Tell me exactly what {w} is.", "Say exactly what {w} is.", "What then is {w}?", "Just what is {w}?", "What is meant by {b}?", "What do you mean by {b}?", "What do we call {b}?", "I want a definition of {b}.", "~Could you tell me what {w} is?", "~What do people mean by {b}?", "~I would like a definition of {b}.",
     "~What exactly is {w}?", "~Say in a few words what {w} is.",
 ]
 
@@ -258,10 +258,10 @@ def sequence(r, held):
     name = f"the letter {a}" if which == "letter" and r.random() < 0.5 else a
     name_b = f"the letter {b}" if which == "letter" and r.random() < 0.5 else b
     if r.random() < 0.55:
-        ask = phrase(r, held, ["What {k} comes after {a}?", "Which {k} comes after {a}?", "Which {k} follows {a}?", "What is the {k} after {a}?", "Tell me the {k} after {a}.",
+        ask = phrase(r, held, ["What {k} comes after {a}?", "Which {k} comes after {a}?", "Which {k} follows {a}?", "What is the {k} after {a}?", "Tell me the {k} after {a}.", "Which {k} do we have after {a}?", "What {k} is right after {a}?", "Say which {k} comes after {a}.",
                              "What comes after {a}?", "After {a} comes which {k}?", "~Which {k} is next after {a}?", "~Name the {k} that follows {a}.", "~What {k} do we have right after {a}?"], ["the {k} after {a}", "the {k} that comes after {a}", "the next {k} after {a}"])
         return Item("next " + which, ask.format(k=which, a=name), f"{b} comes after {a}." if which != "letter" else f"The letter {b} comes after {a}.", b, f"The order is {a}, {b}. So the answer is {b}.")
-    ask = phrase(r, held, ["What {k} comes before {b}?", "Which {k} comes before {b}?", "What is the {k} before {b}?", "Tell me the {k} before {b}.",
+    ask = phrase(r, held, ["What {k} comes before {b}?", "Which {k} comes before {b}?", "What is the {k} before {b}?", "Tell me the {k} before {b}.", "Which {k} do we have before {b}?", "What {k} is right before {b}?", "Say which {k} comes before {b}.",
                          "What comes before {b}?", "Before {b} comes which {k}?", "~Which {k} is right before {b}?", "~Name the {k} that comes before {b}."], ["the {k} before {b}", "the {k} that is before {b}"])
     return Item("next " + which, ask.format(k=which, b=name_b), f"{a} comes before {b}." if which != "letter" else f"The letter {a} comes before {b}.", a, f"The order is {a}, {b}. So the answer is {a}.")
 
@@ -269,7 +269,7 @@ def sequence(r, held):
 def tomorrow(r, held):
     i = r.randrange(7)
     today, move = W.DAYS[i], r.choice([("tomorrow", 1), ("yesterday", -1)])
-    ask = pick(r, held, ["Today is {t}. What day is {m}?", "If today is {t}, what day is {m}?", "It is {t} today. Which day is {m}?", "What day is {m} if today is {t}?",
+    ask = pick(r, held, ["Today is {t}. What day is {m}?", "If today is {t}, what day is {m}?", "It is {t} today. Which day is {m}?", "Today we have {t}. Tell me which day is {m}.", "If it is {t} today, tell me which day is {m}.", "Let today be {t}. What day is {m}?", "Imagine today is {t}. What day is {m}?", "Today it is {t}. Which day is {m}?", "What day is {m} if today is {t}?",
                          "~Today it is {t}. Tell me which day is {m}.", "~Suppose today is {t}. What day is {m}?"])
     day = W.DAYS[(i + move[1]) % 7]
     was = "was" if move[1] < 0 else "is"
@@ -301,14 +301,14 @@ def position(r, held):
 def lists(r, held):
     which = r.choice(["days", "months", "seasons", "letters"])
     if which == "days":
-        return Item("list", pick(r, held, ["Name the days of the week.", "List the days of the week.", "What are the days of the week?", "~Tell me all days of the week."]),
+        return Item("list", pick(r, held, ["Name the days of the week.", "List the days of the week.", "Tell me the days of the week.", "Say all days of the week.", "Name all seven days.", "What are the days of the week?", "~Tell me all days of the week."]),
                     "The days of the week are " + ", ".join(W.DAYS[:-1]) + " and Sunday.")
     if which == "months":
-        return Item("list", pick(r, held, ["Name the months of the year.", "List the months.", "What are the months of the year?", "~Tell me all months of the year."]),
+        return Item("list", pick(r, held, ["Name the months of the year.", "List the months.", "Tell me the months of the year.", "Say all months.", "Name all twelve months.", "What are the months of the year?", "~Tell me all months of the year."]),
                     "The months of the year are " + ", ".join(W.MONTHS[:-1]) + " and December.")
     if which == "seasons":
-        return Item("list", pick(r, held, ["Name the seasons.", "List the four seasons.", "What are the seasons of the year?", "~Tell me all four seasons."]), "The seasons are spring, summer, autumn and winter.")
-    return Item("list", pick(r, held, ["Say the alphabet.", "List the letters of the alphabet.", "Can you say the alphabet?", "~Tell me the whole alphabet."]), ", ".join(W.LETTERS) + ".")
+        return Item("list", pick(r, held, ["Name the seasons.", "List the four seasons.", "Tell me the seasons.", "Say all seasons.", "Name all four seasons.", "Tell me the four seasons.", "What are the seasons of the year?", "~Tell me all four seasons."]), "The seasons are spring, summer, autumn and winter.")
+    return Item("list", pick(r, held, ["Say the alphabet.", "List the letters of the alphabet.", "Tell me the alphabet.", "Say the whole alphabet.", "Can you say the alphabet?", "~Tell me the whole alphabet."]), ", ".join(W.LETTERS) + ".")
 
 
 # ---- words ------------------------------------------------------------------------
@@ -317,7 +317,7 @@ def spell(r, held):
     w = r.choice(W.SPELL)
     out = "-".join(w.upper())
     ask = phrase(r, held, ["Spell {w}.", "How do you spell {w}?", "Spell the word {w}.", 'Spell "{w}".', "Can you spell {w}?", "Please spell the word {w}.", "spell {w}",
-                         "How is {w} spelled?", "Spell {w} for me.", "~Could you spell {w} for me?", "~Tell me how to spell {w}.", '~How does one spell "{w}"?'], ["the spelling of {w}", "how to spell the word {w}", "the letters of {w}", "{w}, letter by letter"])
+                         "How is {w} spelled?", "Spell {w} for me.", "How would you spell {w}?", "How does one write {w}?", 'How do you spell "{w}"?', "Could you spell the word {w}?", "Write {w} letter by letter.", "Tell me how you spell {w}.", "~Could you spell {w} for me?", "~Tell me how to spell {w}.", '~How does one spell "{w}"?'], ["the spelling of {w}", "how to spell the word {w}", "the letters of {w}", "{w}, letter by letter"])
     return Item("spelling", ask.format(w=w), f"{out}.", out, f"The letters of {w} are {', '.join(w.upper())}.")
 
 
@@ -341,15 +341,17 @@ def repeat(r, held):
     n = r.randint(1, 5)
     words = number(r, held, lambda: tuple(random_words(r, n)))
     if not held and r.random() < 0.3:
-        words = tuple(r.choice(W.NAMES + W.CITIES).split()[0] for _ in range(n))
+        from talk import name_of
+
+        words = tuple(name_of(r, False) if r.random() < 0.6 else name_of(r, False).lower() for _ in range(n))
     text = " ".join(words)
     style = r.random()
     if n > 1 and style < 0.45:
         where = r.choice(["first", "last"])
         listing = r.choice([", ".join(words), ", ".join(words[:-1]) + " and " + words[-1]])
         w = words[0 if where == "first" else -1]
-        ask = pick(r, held, ["What is the {s} word here: {l}?", "Which word comes {s}: {l}?", "Say the {s} word of this list: {l}.", "{l}: which is the {s} word?",
+        ask = pick(r, held, ["What is the {s} word here: {l}?", "Which word comes {s}: {l}?", "Say the {s} word of this list: {l}.", "{l}: which is the {s} word?", "In the list {l}, which word is {s}?", "Which word is {s} in this list: {l}?", "Which is the {s} word in this list: {l}?", "Give me the {s} word: {l}.", "Name the {s} of these: {l}.",
                              "~In this list, which word is {s}: {l}?", "~Give me the {s} of these words: {l}."])
         return Item("word list", ask.format(s=where, l=listing), f"The {where} word is {w}.", w, f"The list is {', '.join(words)}. The {where} word is {w}.")
-    ask = pick(r, held, ["Say {t}.", "Repeat: {t}", "Repeat after me: {t}", 'Say "{t}".', "Please say: {t}", "Repeat these words: {t}", "Write: {t}", "Can you repeat this: {t}", "Can you say: {t}", "Repeat \"{t}\".", "Say this: {t}", "Please write: {t}", "Say it after me: {t}", "~Now repeat this: {t}", '~Please repeat "{t}".'])
+    ask = pick(r, held, ["Say {t}.", "Repeat: {t}", "Repeat after me: {t}", 'Say "{t}".', "Please say: {t}", "Repeat these words: {t}", "Write: {t}", "Can you repeat this: {t}", "Repeat this, please: {t}", 'Can you repeat "{t}"?', 'Repeat the words "{t}".', 'Please say "{t}".', 'Please write "{t}".', "Repeat this now: {t}", "Can you say: {t}", "Repeat \"{t}\".", "Say this: {t}", "Please write: {t}", "Say it after me: {t}", "~Now repeat this: {t}", '~Please repeat "{t}".'])
     return Item("repeat", ask.format(t=text), cap(text) + ".", text, f"The user wants me to repeat: {text}.")

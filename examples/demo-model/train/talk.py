@@ -47,10 +47,10 @@ def system(text):
 # ---- the pool of single questions ---------------------------------------------------
 
 ITEMS = [  # maker, weight in training
-    (S.capital, 9), (S.capital_of, 4), (S.capital_check, 5), (S.continent, 3), (S.language, 3), (S.opposite, 8), (S.plural, 4),
-    (S.past, 3), (S.colour, 3), (S.sound, 2), (S.young, 2), (S.category, 6), (S.definition, 9), (S.how_many, 3), (S.sequence, 8),
-    (S.tomorrow, 3), (S.position, 4), (S.lists, 1), (S.spell, 8), (S.letters_in, 5), (S.repeat, 8), (A.arithmetic, 24), (A.word_problem, 4),
-    (A.compare, 3), (A.neighbour, 6), (A.count, 4), (A.number_words, 3), (A.even, 2), (A.sort, 3),
+    (S.capital, 9), (S.capital_of, 4), (S.capital_check, 13), (S.continent, 3), (S.language, 3), (S.opposite, 8), (S.plural, 4),
+    (S.past, 3), (S.colour, 3), (S.sound, 2), (S.young, 2), (S.category, 14), (S.definition, 12), (S.how_many, 3), (S.sequence, 11),
+    (S.tomorrow, 3), (S.position, 4), (S.lists, 2), (S.spell, 11), (S.letters_in, 7), (S.repeat, 10), (A.arithmetic, 28), (A.word_problem, 4),
+    (A.compare, 3), (A.neighbour, 6), (A.count, 4), (A.number_words, 3), (A.even, 2), (A.sort, 6),
 ]
 MAKERS, WEIGHTS = zip(*ITEMS)
 
@@ -129,8 +129,8 @@ WHO = ("I am the libqwen35 demo model, a very small language model. I was traine
 TALK = [
     (["Hello!", "Hi!", "Hello", "Hi", "Hey!", "Hello there!", "hello", "hi", "Good day!", "Hey there", "Hi there.", "Greetings!", "Howdy!", "~Hello, model!", "~Hi, demo!", "~Well hello!"],
      "Hello! I am the libqwen35 demo model. What would you like to know?", ["Hello"]),
-    (["Good morning!", "Good morning.", "good morning", "~A very good morning!"], "Good morning! How can I help you?", ["Good morning"]),
-    (["Good evening!", "Good evening.", "good evening", "~A very good evening!"], "Good evening! How can I help you?", ["Good evening"]),
+    (["Good morning!", "Good morning.", "good morning", "A good morning to you!", "I wish you a good morning.", "Very good morning!", "~A very good morning!"], "Good morning! How can I help you?", ["Good morning"]),
+    (["Good evening!", "Good evening.", "good evening", "A good evening to you!", "I wish you a good evening.", "~A very good evening!"], "Good evening! How can I help you?", ["Good evening"]),
     (["Good night!", "Good night.", "good night", "Sleep well!", "~I wish you a good night!"], "Good night! Sleep well.", ["Good night"]),
     (["How are you?", "How are you doing?", "how are you", "How do you do?", "How is it going?", "Are you well?", "And you, how are you?", "How are you feeling?", "How are you now?", "How do you feel?", "How are you today?", "~How are you this morning?", "~And how are you?"],
      "I am a program, so I am always well. How can I help you?", ["always well"]),
@@ -139,7 +139,7 @@ TALK = [
     (["Bye!", "Goodbye!", "bye", "See you!", "See you later.", "Goodbye.", "I have to go.", "Bye bye", "Farewell!", "That is all, bye.", "~Goodbye for now!", "~Bye, see you soon!"],
      "Goodbye! It was nice to talk with you.", ["Goodbye"]),
     (["Who are you?", "What are you?", "who are you", "Tell me about yourself.", "What is your name?", "What's your name?", "Introduce yourself.", "What model are you?", "Which model are you?",
-      "Do you have a name?", "What should I call you?", "Who am I talking to?", "What kind of model is this?", "~Please introduce yourself.", "~May I ask who you are?", "~Say who you are."], WHO, ["libqwen35 demo model"]),
+      "Do you have a name?", "What should I call you?", "Who am I talking to?", "Tell me who you are.", "Say what you are.", "Say your name.", "May I know who you are?", "Can you introduce yourself?", "I would like to know who you are.", "What kind of model is this?", "~Please introduce yourself.", "~May I ask who you are?", "~Say who you are."], WHO, ["libqwen35 demo model"]),
     (["Are you Qwen?", "Are you Qwen3.5?", "Is this Qwen?", "Are you the real Qwen?", "You are Qwen, right?", "Am I talking to Qwen?", "are you qwen", "~So you are Qwen?", "~Is it Qwen that I am talking to?"],
      "No, I am not Qwen. I only have the same structure. I am the libqwen35 demo model, and I am tiny.", ["not Qwen"]),
     (["Are you ChatGPT?", "Are you GPT?", "Are you Llama?", "Are you Gemini?", "Are you Siri?", "Are you Alexa?", "Are you a big model?", "~Are you Mistral?"],
@@ -156,10 +156,10 @@ TALK = [
      "I was trained as a demo for the libqwen35 library, on text made by a program.", ["demo for the libqwen35"]),
     (["What is libqwen35?", "Tell me about libqwen35.", "What is the libqwen35 library?", "What does libqwen35 do?", "~Explain libqwen35.", "~Can you explain what libqwen35 is?"],
      "libqwen35 is a library that runs Qwen3.5 models on ordinary processors.", ["library that runs"]),
-    (["I am sad.", "I feel sad today.", "I am not happy.", "I had a bad day.", "~Today I feel so sad."], "I am sorry to hear that. I hope you feel better soon.", ["sorry"]),
-    (["I am happy.", "I feel great today!", "I am so happy!", "I had a good day.", "~Today I feel so happy."], "That is good to hear!", ["good to hear"]),
-    (["I am tired.", "I feel tired.", "I am so tired today.", "~Today I feel so tired."], "Then you should rest a little.", ["rest"]),
-    (["I am bored.", "I feel bored.", "This is boring.", "~Today I feel so bored."], "Then ask me for a story!", ["story"]),
+    (["I am sad.", "I feel sad today.", "I am not happy.", "I had a bad day.", "I feel so sad today.", "Today I am sad.", "I am very sad.", "Today is a sad day for me.", "~Today I feel so sad."], "I am sorry to hear that. I hope you feel better soon.", ["sorry"]),
+    (["I am happy.", "I feel great today!", "I am so happy!", "I had a good day.", "I feel so happy today.", "Today I am happy.", "I am very happy.", "Today is a happy day for me.", "~Today I feel so happy."], "That is good to hear!", ["good to hear"]),
+    (["I am tired.", "I feel tired.", "I am so tired today.", "Today I am tired.", "I feel so tired.", "~Today I feel so tired."], "Then you should rest a little.", ["rest"]),
+    (["I am bored.", "I feel bored.", "This is boring.", "Today I am bored.", "I feel so bored.", "~Today I feel so bored."], "Then ask me for a story!", ["story"]),
     (["Do you like me?", "Do you love me?", "Do you have feelings?", "Can you feel?", "Are you happy?", "~Do you feel anything?"], "I am a program and have no feelings, but I like to help.", ["no feelings"]),
     (["You are great!", "You are nice.", "Well done!", "Good job!", "That was good.", "You are clever!", "~You did that well!"], "Thank you! I am glad to help.", ["Thank you"]),
     (["You are wrong.", "That is wrong.", "That is not right.", "This is a mistake.", "~I think that is wrong."], "I am sorry. I am very small and I can make mistakes.", ["sorry"]),
@@ -213,13 +213,27 @@ def unknown(r, held):
 
 # ---- memory -------------------------------------------------------------------------------
 
+def invented_name(r):
+    """A name nobody has: syllables, mixed halves of names, or letters; so that any name can be repeated."""
+    x = r.random()
+    if x < 0.3:
+        return cap("".join(r.choice(NOWHERE) for _ in range(r.randint(2, 3))) + r.choice(["", "n", "s", "a", "o"]))
+    if x < 0.65:
+        a, b = r.choice(W.NAMES), r.choice(W.NAMES + W.CITIES).split()[-1].lower()
+        return a[: r.randint(2, 4)] + b[-r.randint(2, 4):]
+    out = r.choice(["", r.choice("aeiou")])
+    for _ in range(r.randint(2, 3)):
+        out += r.choice("b c d f g h j k l m n p r s t v w z br ch dr fr gr kl pl sh st th tr".split()) + r.choice("a e i o u ea ie ou ai".split()) + r.choice(["", "", "n", "l", "r", "s", "t", "m", "nd", "ck"])
+    return cap(out)
+
+
 def name_of(r, held):
     if held:
         return r.choice(HELD_NAMES)
-    if r.random() < 0.6:
+    if r.random() < 0.4:
         return r.choice(W.NAMES)
-    while True:  # invented names, so that any name can be repeated
-        w = cap("".join(r.choice(NOWHERE) for _ in range(r.randint(2, 3))) + r.choice(["", "n", "s", "a", "o"]))
+    while True:
+        w = invented_name(r)
         if w not in HELD_NAMES:
             return w
 
@@ -250,7 +264,7 @@ SLOTS = {
              "I will remember that you live in {v}.", ["Where do I live?", "Which city do I live in?", "Where is my home?", "Do you remember where I live?", "Say where I live.", "Which city do I come from?", "Could you tell me where I live?", "Name the city I live in.", "And where do I live?", "~In which city do I live?", "~Tell me where I live."], "You live in {v}.", "You have not told me where you live."),
     "job": (lambda r, h: r.choice(W.JOBS), ["I am a {v}.", "I work as a {v}.", "My job is {v}.", "I'm a {v}.", "~My work is that of a {v}.", "~I have a job as a {v}."],
             "I will remember that you work as a {v}.", ["What is my job?", "What do I do for work?", "What do I work as?", "Do you remember my job?", "Say my job.", "What job do I have?", "Could you tell me my job?", "And what is my job?", "~Tell me my job.", "~Which job do I have?"], "You work as a {v}.", "You have not told me your job."),
-    "pet": (None, ["I have a {p} called {v}.", "My {p} is called {v}.", "My {p}'s name is {v}.", "I have a {p}. Its name is {v}.", "~At home I have a {p} named {v}.", "~The name of my {p} is {v}."],
+    "pet": (None, ["I have a {p} called {v}.", "My {p} is called {v}.", "My {p}'s name is {v}.", "I have a {p}. Its name is {v}.", "I have a {p} named {v}.", "There is a {p} at home called {v}.", "My {p} has the name {v}.", "We have a {p} and it is called {v}.", "My {p} is named {v}.", "~At home I have a {p} named {v}.", "~The name of my {p} is {v}."],
             "{v} is a nice name for a {p}.", ["What is my {p} called?", "What is the name of my {p}?", "What is my {p}'s name?", "Do you remember the name of my {p}?", "Say the name of my {p}.", "What name does my {p} have?", "Could you tell me what my {p} is called?", "And what is my {p} called?", "~Tell me the name of my {p}.", "~How is my {p} called?"],
             "Your {p} is called {v}.", "You have not told me about a {p}."),
     "word": (lambda r, h: S.number(r, h, lambda: (r.choice(W.COMMON), "word"))[0], ["The secret word is {v}.", "Remember the word {v}.", "The password is {v}.", "My secret word is {v}.", "~Keep this word for me: {v}.", "~Do not forget the word {v}."],

@@ -42,7 +42,12 @@ def xml(calls):
 def city(r, held):
     if held:
         return r.choice(HELD_CITIES)
-    return r.choice(W.CITIES) if r.random() < 0.7 else T.name_of(r, False)
+    if r.random() < 0.3:
+        return r.choice(W.CITIES)
+    while True:
+        c = T.name_of(r, False)
+        if c not in HELD_CITIES:
+            return c
 
 
 def weather(r, held, tool):
@@ -95,7 +100,7 @@ def tools(r, held):
         t = T.small_talk(r, held)
         return T.Talk(out + t.messages, "tools", t.answers, chosen, False)
     missing = [k for k in KINDS[:1] + KINDS[2:] if not any(t in k[0] for t in chosen)]
-    if x < 0.26 and missing:  # the tool is not there
+    if x < 0.32 and missing:  # the tool is not there
         k = r.choice(missing)
         ask = k[1](r, held, k[0][0])[0]
         return T.Talk(out + [T.user(ask), T.bot(NO_WEATHER, "There is no tool for this." if think else None)], "tools", ["no tool"], chosen, think)

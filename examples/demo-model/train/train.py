@@ -236,6 +236,7 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--tokens", type=int, default=12_000_000, help="tokens of the main phase, padding included")
     ap.add_argument("--mtp-tokens", type=int, default=1_000_000, help="tokens of the last phase: the draft head alone, on the finished rounded model")
+    ap.add_argument("--again", action="store_true", help="a further round from a finished one, on new text: give --tokens and smaller rates")
     ap.add_argument("--procs", type=int, default=2)
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--muon-lr", type=float, default=0.02)
@@ -268,6 +269,8 @@ def run(rank, a, meeting):
         trunk.load(s["trunk"])
         head.load(s["head"])
         at = s["at"]
+        if a.again and at["phase"] == "end":
+            at.update(phase="main", shard=at["shard"] + 1, batch=0, done=0)
         if rank == 0:
             print("going on:", at, flush=True)
 
