@@ -215,6 +215,19 @@ fn the_config_adds_tokens_and_the_end_of_text() {
 }
 
 #[test]
+fn the_config_decides_what_is_special() {
+    // As Transformers 5.24 does.
+    let mut config = read_json("small/tokenizer_config.json");
+    config["added_tokens_decoder"]["2603"]["special"] = true.into();
+    config["added_tokens_decoder"]["2601"]["special"] = false.into();
+    let file = read_json("small/tokenizer.json").to_string();
+    let config = config.to_string();
+    let tokenizer = Tokenizer::from_json(file.as_bytes(), Some(config.as_bytes())).unwrap();
+    assert_eq!(tokenizer.token_id("<think>"), Some(2603));
+    assert_eq!(tokenizer.decode_text(&[2603, 2601], Special::Skip).unwrap(), "<|im_start|>");
+}
+
+#[test]
 fn ids_out_of_range_are_refused() {
     let mut tokenizer = small();
     let limit = tokenizer.token_count() as u32;

@@ -3,7 +3,8 @@
 //!
 //! The cache is exact (whole words are compared), bounded, and forgets a word when another one
 //! needs its place. Words of up to 8 bytes and those of up to 16, which are nearly all, are held
-//! in the table itself, where each bucket is one line of the processor's cache.
+//! in the tables themselves, in buckets of one or two lines of the processor's cache: memory is
+//! what a lookup waits for, so the tables together are hardly larger than 1 MB.
 
 use super::hash::{hash, mix};
 
@@ -13,6 +14,7 @@ const MAX_WORD: usize = u8::MAX as usize;
 const LONG_BYTES: usize = 1 << 19;
 const LONG_IDS: usize = 1 << 17;
 
+/// Keeps the second factor of a hash from being small.
 const SALT: u64 = 0xD6E8_FEB8_6659_FD93;
 const SHORT_BUCKETS: usize = 1 << 13;
 const MIDDLE_BUCKETS: usize = 1 << 12;

@@ -8,9 +8,9 @@
 //! ids  -> vocabulary.rs -> bytes -> stream.rs -> text
 //! ```
 //!
-//! Everything is read from `tokenizer.json` ([`file`]) and `tokenizer_config.json` ([`config`]),
+//! Everything is read from `tokenizer.json` (file.rs) and `tokenizer_config.json` (config.rs),
 //! and the ids are those of Hugging Face `tokenizers` for any text. Character properties are in
-//! [`unicode`], over tables generated from the reference's own behaviour.
+//! unicode.rs, over tables generated from the reference's own behaviour.
 
 mod added;
 mod agenda;
@@ -323,8 +323,8 @@ fn find_added(added: &[AddedToken], content: &str) -> Option<u32> {
     added.iter().find(|token| token.content == content).map(|token| token.id)
 }
 
-/// Joins the added tokens of the two files, by id. Where both list a token, `tokenizer.json`
-/// decides on its properties.
+/// Joins the added tokens of the two files, by id. Where both list a token,
+/// `tokenizer_config.json` decides on its properties, as in Transformers.
 fn join_added(
     file: Vec<AddedToken>,
     config: Vec<AddedToken>,
@@ -349,7 +349,11 @@ fn join_added(
         }
         match by_content.insert(content.clone(), *id) {
             None => added.push(token),
-            Some(other) if other == *id => {}
+            Some(other) if other == *id => {
+                if let Some(known) = added.iter_mut().find(|known| known.content == *content) {
+                    *known = token;
+                }
+            }
             Some(other) => return Err(bad(&format!("the same spelling has the id {other} too"))),
         }
     }
