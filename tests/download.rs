@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -220,13 +221,27 @@ fn a_killed_download_is_taken_up_by_the_next() {
     }
 }
 
+/// Makes the command notice Ctrl-C even if these tests run in the background of a script,
+/// where it is ignored: a shell cannot undo that for itself.
+#[allow(unsafe_code)]
+fn attentive(command: &mut Command) -> &mut Command {
+    // SAFETY: between fork and exec only `signal` is called, which may be called there.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            Ok(())
+        })
+    }
+}
+
 #[test]
 fn ctrl_c_ends_at_once_and_keeps_what_was_loaded() {
     for tool in tools() {
         for signal in ["INT", "TERM"] {
             let server = serving(|_| Answer::Stall(large(), 100_000));
             let place = Place::new();
-            let child = place.command("sh", &server, tool, &[]).spawn().unwrap();
+            let mut command = place.command("sh", &server, tool, &[]);
+            let child = attentive(&mut command).spawn().unwrap();
             let part = place.dir.join("model.safetensors.part");
             wait_until(|| length(&part) > 50_000);
             let start = Instant::now();
