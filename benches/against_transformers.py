@@ -1,6 +1,6 @@
 """libqwen35 and Hugging Face Transformers in one process, taking turns.
 
-    .venv/bin/python benches/transformers.py MODEL [--runs 5] [--json FILE]
+    .venv/bin/python benches/against_transformers.py MODEL [--runs 5] [--json FILE]
 
 MODEL is a checkpoint folder, such as the full-size synthetic one that `make test-model` leaves in
 tests/.cache/full-0.8b. Both compute in FP32 over the same weights. The environment is that of
@@ -38,9 +38,14 @@ class Options(ctypes.Structure):
 
 
 class Sampling(ctypes.Structure):
-    """The beginning of qwen_sampling_options, which is all that a preset needs."""
+    """qwen_sampling_options; a preset needs only its beginning."""
 
-    _fields_ = [("struct_size", ctypes.c_uint32), ("set", ctypes.c_uint32), ("preset", ctypes.c_int32)]
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("set", ctypes.c_uint32),
+        ("preset", ctypes.c_int32),
+        ("rest", ctypes.c_uint8 * 60),
+    ]
 
 
 class Ours:
