@@ -6,7 +6,10 @@
 #   make test         all tests that need no Python
 #   make test-model   the comparison with Hugging Face Transformers (5 GB, once)
 #   make bench        what it costs
+#   make install      PREFIX=/usr/local DESTDIR=; make uninstall (see packaging/install.mk)
+#   make dist         an archive of it for other machines, in build/
 #   make header       write include/qwen35.h anew from src/capi/
+#   make licenses     write packaging/third-party-licenses.txt anew from Cargo.lock
 #   make clean
 
 CARGO ?= cargo
@@ -35,7 +38,7 @@ LIBRARY := $(BUILD)/libqwen35.so.0
 LDLIBS := -L$(BUILD) -lqwen35 -Wl,-rpath,'$$ORIGIN'
 endif
 
-.PHONY: all library chat test test-model bench header clean
+.PHONY: all library chat test test-model bench header licenses clean
 all: $(PROGRAMS)
 
 # cargo knows what is new; the copies change only when it made something else.
@@ -81,6 +84,11 @@ bench:
 
 header:
 	QWEN_WRITE_HEADER=1 $(CARGO) test --quiet --test header
+
+licenses:
+	QWEN_WRITE_LICENSES=1 $(CARGO) test --quiet --test licenses
+
+include packaging/install.mk
 
 clean:
 	$(CARGO) clean
