@@ -136,8 +136,8 @@ mod tests {
         for round in 0..20_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let random = (state >> 33) as u32;
-            if random % 3 != 0 {
-                let rank = if random % 2 == 0 { random % 70_000 } else { random % 7 };
+            if !random.is_multiple_of(3) {
+                let rank = if random.is_multiple_of(2) { random % 70_000 } else { random % 7 };
                 agenda.push(rank, random / 7 % 1000);
                 expected.push(Reverse((rank, random / 7 % 1000)));
             } else {
