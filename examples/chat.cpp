@@ -1,5 +1,6 @@
 // The conversation of qwen --chat once more, in C++ over qwen35.hpp.
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include <sys/select.h>
 #include <unistd.h>
 
 #include "qwen35.hpp"
@@ -108,12 +110,32 @@ std::string answer(qwen::Session &session, std::size_t max_tokens) {
     return text;
 }
 
+// Waits until a line was typed; false when Ctrl-C was pressed since `interrupts` was set to 0.
+// The signal is let in only while it would end the wait, so that none falls in between.
+bool wait_for_line() {
+    sigset_t interrupt, before;
+    fd_set input;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    FD_ZERO(&input);
+    FD_SET(0, &input);
+    sigprocmask(SIG_BLOCK, &interrupt, &before);
+    while (interrupts == 0 && pselect(1, &input, nullptr, nullptr, nullptr, &before) < 0 &&
+           errno == EINTR)
+        FD_SET(0, &input);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    return interrupts == 0;
+}
+
 void converse(qwen::Session &session, std::size_t max_tokens) {
     const bool interactive = isatty(0) && isatty(2);
     std::string messages, line;
     for (;;) {
-        if (interactive) std::cerr << "> " << std::flush;
         interrupts = 0;
+        if (interactive) {
+            std::cerr << "> " << std::flush;
+            if (!wait_for_line()) break;
+        }
         if (!std::getline(std::cin, line)) break;
         if (!line.empty() && line.back() == '\r') line.pop_back();
         if (line.empty()) continue;

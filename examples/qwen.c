@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/select.h>
 #include <unistd.h>
 
 #include "host.h"
@@ -281,13 +282,35 @@ static int run_prompt(host *h) {
     return status == QWEN_CANCELLED ? HOST_INTERRUPTED : 0;
 }
 
+/* Waits until a line was typed; 0 when Ctrl-C was pressed since `interrupts` was set to 0. The
+ * signal is let in only while it would end the wait, so that none falls in between. */
+static int wait_for_line(void) {
+    sigset_t interrupt, before;
+    fd_set input;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    FD_ZERO(&input);
+    FD_SET(STDIN_FILENO, &input);
+    sigprocmask(SIG_BLOCK, &interrupt, &before);
+    while (interrupts == 0 &&
+           pselect(STDIN_FILENO + 1, &input, NULL, NULL, NULL, &before) < 0 && errno == EINTR) {
+        FD_SET(STDIN_FILENO, &input);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return interrupts == 0;
+}
+
 /* Reads a message. Returns 0 at the end of the input, or when Ctrl-C was pressed. */
 static int read_message(char **line, size_t *capacity, size_t *length, int interactive) {
+    interrupts = 0;
     if (interactive) {
         fputs("> ", stderr);
         fflush(stderr);
+        if (!wait_for_line()) {
+            fputc('\n', stderr);
+            return 0;
+        }
     }
-    interrupts = 0;
     errno = 0;
     ssize_t got = getline(line, capacity, stdin);
     if (got < 0) {
