@@ -1,15 +1,20 @@
 //! An opened checkpoint: network, tokenizer, chat template and the threads that compute.
 
-use std::path::{Path, PathBuf};
+mod origin;
+
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use crate::chat::{ChatRequest, ChatTemplate, Segment};
-use crate::checkpoint::{Checkpoint, Config};
+use crate::checkpoint::packed::PackedFile;
+use crate::checkpoint::{Config, HostMemory};
 use crate::kernels::{Cancel, Compute, Isa};
 use crate::model::{Network, Workspace};
 use crate::pool::Pool;
 use crate::tokenizer::{AddedTokens, Tokenizer};
 use crate::{Error, Result};
+
+pub use origin::Origin;
 
 /// How to open a checkpoint.
 #[derive(Clone, Debug, Default)]
@@ -57,45 +62,72 @@ struct Engine {
 }
 
 impl Model {
-    /// Opens the Hugging Face folder at `path`, or the folder of the weight file at `path`.
+    /// Opens the packed file or the Hugging Face folder at `path`, or the folder of the weight
+    /// file at `path`.
     ///
     /// # Errors
     /// `Io`, `Format` or `Unsupported`, naming the file and what is wrong with it;
     /// `InvalidArgument` or `Unsupported` for options this machine cannot satisfy.
     pub fn open(path: &Path, options: &ModelOptions) -> Result<Self> {
+        Self::open_origin(&Origin::open(path)?, options)
+    }
+
+    /// Opens a packed file that is in memory of the host; see [`PackedFile::from_memory`].
+    ///
+    /// # Errors
+    /// As [`Model::open`].
+    pub fn open_memory(memory: Box<dyn HostMemory>, options: &ModelOptions) -> Result<Self> {
+        let file = PackedFile::from_memory(memory)?;
+        Self::open_origin(&Origin::Packed(Arc::new(file)), options)
+    }
+
+    /// Opens a packed file of `size` bytes that the host reads; see
+    /// [`PackedFile::from_reader`].
+    ///
+    /// # Errors
+    /// As [`Model::open`], and what `read` reports.
+    pub fn open_reader(
+        size: u64,
+        read: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
+        options: &ModelOptions,
+    ) -> Result<Self> {
+        let file = PackedFile::from_reader(size, read)?;
+        Self::open_origin(&Origin::Packed(Arc::new(file)), options)
+    }
+
+    fn open_origin(origin: &Origin, options: &ModelOptions) -> Result<Self> {
         let isa = match &options.isa {
             Some(name) => Isa::named(name)?,
             None => Isa::best(),
         };
-        let directory = directory_of(path)?;
         // The two halves of the time go side by side: parsing the vocabulary, and checking
         // the weights.
         let (tokenizer, engine) = std::thread::scope(|scope| {
             let tokenizer = std::thread::Builder::new()
                 .name("qwen35-open".into())
-                .spawn_scoped(scope, || Tokenizer::from_dir(&directory));
+                .spawn_scoped(scope, || origin.tokenizer());
             let engine = if options.tokenizer_only {
                 Ok(None)
             } else {
-                Engine::open(path, isa, options.threads).map(Some)
+                Engine::open(origin, isa, options.threads).map(Some)
             };
             let tokenizer = match tokenizer {
                 Ok(thread) => thread
                     .join()
                     .unwrap_or_else(|_| Err(Error::internal("the tokenizer's reader panicked"))),
                 // No thread to be had: read it on this one.
-                Err(_) => Tokenizer::from_dir(&directory),
+                Err(_) => origin.tokenizer(),
             };
             (tokenizer, engine)
         });
         let (engine, mut tokenizer) = (engine?, tokenizer?);
         let spellings: Vec<&str> =
             tokenizer.added_tokens().iter().map(|token| token.content.as_str()).collect();
-        let chat_template = ChatTemplate::from_dir(&directory, &spellings);
+        let chat_template = origin.chat_template(&spellings);
         let configured = match &engine {
             Some(engine) => engine.network.config().eos_token_ids.clone(),
             // Tokenizer folders often come without a configuration.
-            None => Config::from_dir(&directory).map(|c| c.eos_token_ids).unwrap_or_default(),
+            None => origin.config().map(|c| c.eos_token_ids).unwrap_or_default(),
         };
         if let Some(engine) = &engine {
             check_vocabulary(&tokenizer, engine.network.config())?;
@@ -212,8 +244,8 @@ impl Model {
 }
 
 impl Engine {
-    fn open(path: &Path, isa: Isa, threads: usize) -> Result<Self> {
-        let checkpoint = Checkpoint::open(path)?;
+    fn open(origin: &Origin, isa: Isa, threads: usize) -> Result<Self> {
+        let checkpoint = origin.checkpoint()?;
         Ok(Self {
             network: Network::load(&checkpoint)?,
             isa,
@@ -221,15 +253,6 @@ impl Engine {
             workspaces: Mutex::new(Vec::new()),
             weight_bytes: checkpoint.text_bytes(),
         })
-    }
-}
-
-/// The folder that `path` names: itself, or that of a weight file.
-fn directory_of(path: &Path) -> Result<PathBuf> {
-    let path = std::path::absolute(path).map_err(|e| Error::io(path, "resolve", &e))?;
-    match path.parent() {
-        Some(parent) if !path.is_dir() => Ok(parent.to_owned()),
-        _ => Ok(path),
     }
 }
 

@@ -20,6 +20,7 @@
 //! | [`model`] | the network: weights, state and one readable forward pass |
 //! | [`sampling`] | logits to a token |
 //! | [`engine`] | an opened checkpoint: network, tokenizer, template, threads |
+//! | [`pack`] | a checkpoint to one packed file |
 //! | [`session`] | a sequence being continued: feed, next token, cancel |
 //! | `capi` | the C ABI, and the only home of `extern "C"` |
 
@@ -29,6 +30,7 @@ pub mod engine;
 pub mod error;
 pub mod kernels;
 pub mod model;
+pub mod pack;
 pub mod pool;
 pub mod sampling;
 pub mod session;

@@ -14,6 +14,8 @@ const MAX_FILE: u64 = 16 << 20;
 pub(super) type Templates = Vec<(String, String)>;
 
 /// What a folder says about chatting.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Found {
     pub(super) templates: Templates,
     /// Template variables such as `eos_token` with the spelling of their token.

@@ -115,6 +115,33 @@ impl ChatTemplate {
             .map_err(|error| error.within(dir.display()))
     }
 
+    /// What [`ChatTemplate::from_dir`] reads, as one JSON document for a packed file. `None`
+    /// if the folder has no template.
+    ///
+    /// # Errors
+    /// `Io` or `Format` as [`ChatTemplate::from_dir`]; nothing is compiled.
+    pub fn document(dir: &Path) -> Result<Option<Vec<u8>>> {
+        let found = load::from_dir(dir)?;
+        if found.templates.is_empty() {
+            return Ok(None);
+        }
+        let json = serde_json::to_vec(&found);
+        json.map(Some).map_err(|e| Error::internal(format!("the chat template: {e}")))
+    }
+
+    /// Compiles what [`ChatTemplate::document`] made.
+    ///
+    /// # Errors
+    /// `Format` for another document, `Template` as [`ChatTemplate::from_dir`].
+    pub fn from_document(
+        document: &[u8],
+        added_tokens: &[impl AsRef<str>],
+    ) -> Result<ChatTemplate> {
+        let found: load::Found = serde_json::from_slice(document)
+            .map_err(|e| Error::format(format!("the chat template's section: {e}")))?;
+        Self::build(found.templates, found.special_tokens, added_tokens)
+    }
+
     /// Compiles a template from its text. `special_tokens` are variables for it, such as
     /// `("eos_token", "<|im_end|>")`.
     ///

@@ -9,6 +9,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::input::{decode, excerpt, read_text};
+use super::packed::{Kind, PackedFile};
 use super::rope::Rope;
 use crate::error::{Error, Result, shown};
 
@@ -78,6 +79,16 @@ impl Config {
             add_generation_ids(&mut config, &text).map_err(|e| e.within(shown(&path)))?;
         }
         Ok(config)
+    }
+
+    /// The same from a packed file.
+    ///
+    /// # Errors
+    /// As [`Config::from_json`].
+    pub fn from_packed(file: &PackedFile) -> Result<Config> {
+        let config = file.need(Kind::Text, "config.json")?;
+        Self::from_json(config, file.section(Kind::Text, "generation_config.json"))
+            .map_err(|e| e.within(file.name()))
     }
 
     /// The same from the contents of the two files.

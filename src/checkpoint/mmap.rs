@@ -6,26 +6,37 @@ use std::path::Path;
 use std::sync::Arc;
 
 use half::{bf16, f16};
-use memmap2::{Mmap, MmapOptions};
+use memmap2::{Mmap, MmapMut, MmapOptions};
 
 use super::input::open_regular;
 use crate::error::{Error, Result, shown};
 
-/// A whole file, mapped read-only.
-pub(super) struct Mapping {
-    /// None for an empty file, which cannot be mapped.
-    map: Option<Mmap>,
+/// Memory that belongs to the host program, which lends it until this is dropped.
+///
+/// The bytes must stay as they are for as long.
+pub trait HostMemory: Send + Sync {
+    /// The bytes; the same at each call.
+    fn bytes(&self) -> &[u8];
+}
+
+/// The bytes of a whole file: mapped, copied, or lent by the host.
+pub(crate) enum Mapping {
+    /// An empty file cannot be mapped.
+    Empty,
+    /// Pages of a file, or of memory of our own.
+    Pages(Mmap),
+    Host(Box<dyn HostMemory>),
 }
 
 impl Mapping {
     /// Maps the regular file at `path`.
-    pub(super) fn open(path: &Path) -> Result<Mapping> {
+    pub(crate) fn open(path: &Path) -> Result<Mapping> {
         let (file, length) = open_regular(path)?;
         let Ok(length) = usize::try_from(length) else {
             return Err(Error::format(format!("{}: too large to map", shown(path))));
         };
         if length == 0 {
-            return Ok(Mapping { map: None });
+            return Ok(Mapping::Empty);
         }
         // SAFETY: the map is private and read-only. The one condition left, that nobody changes
         // the file while it is mapped, cannot be enforced; it is part of the documentation of
@@ -45,12 +56,49 @@ impl Mapping {
         // No read-ahead of the whole file: that would read vision and drafting weights that the
         // text model never touches.
         let _ = map.advise(memmap2::Advice::HugePage);
-        Ok(Mapping { map: Some(map) })
+        Ok(Mapping::Pages(map))
+    }
+
+    /// `length` bytes of our own, filled by `fill`. They begin at a page.
+    ///
+    /// # Errors
+    /// `OutOfMemory`, and what `fill` reports.
+    pub(crate) fn filled(
+        length: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<()>,
+    ) -> Result<Mapping> {
+        let refused = || Error::out_of_memory("the contents of a file", length);
+        if length == 0 {
+            fill(&mut [])?;
+            return Ok(Mapping::Empty);
+        }
+        if length > isize::MAX as usize {
+            return Err(refused());
+        }
+        let mut map = MmapMut::map_anon(length).map_err(|_| refused())?;
+        let _ = map.advise(memmap2::Advice::HugePage);
+        fill(&mut map)?;
+        Ok(Mapping::Pages(map.make_read_only().map_err(|_| refused())?))
     }
 
     /// The bytes of the file.
-    pub(super) fn bytes(&self) -> &[u8] {
-        self.map.as_deref().unwrap_or_default()
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Mapping::Empty => &[],
+            Mapping::Pages(map) => map,
+            Mapping::Host(memory) => memory.bytes(),
+        }
+    }
+
+    /// Asks the system to read the bytes of `range` from the disk, without waiting for them.
+    pub(crate) fn will_need(&self, range: Range<usize>) {
+        if let Mapping::Pages(map) = self
+            && range.start < range.end
+            && range.end <= map.len()
+        {
+            // Advice only: its failure does not matter.
+            let _ = map.advise_range(memmap2::Advice::WillNeed, range.start, range.len());
+        }
     }
 }
 
@@ -91,14 +139,9 @@ impl Bytes {
         Ok(Bytes::Copied { words: Arc::new(words), length: bytes.len() })
     }
 
-    /// The bytes as elements.
-    ///
-    /// # Panics
-    ///
-    /// If they are not aligned for `T` or no whole number of elements: `new` was called with
-    /// another alignment, a defect.
-    pub(super) fn elements<T: Element>(&self) -> &[T] {
-        let bytes: &[u8] = match self {
+    /// The bytes.
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
             Bytes::Mapped { map, range } => &map.bytes()[range.clone()],
             Bytes::Copied { words, length } => {
                 // SAFETY: the words are initialised memory of four bytes each, any of which is a
@@ -108,7 +151,17 @@ impl Bytes {
                 };
                 &all[..*length]
             }
-        };
+        }
+    }
+
+    /// The bytes as elements.
+    ///
+    /// # Panics
+    ///
+    /// If they are not aligned for `T` or no whole number of elements: `new` was called with
+    /// another alignment, a defect.
+    pub(super) fn elements<T: Element>(&self) -> &[T] {
+        let bytes = self.bytes();
         let size = size_of::<T>();
         assert!(bytes.as_ptr().addr().is_multiple_of(align_of::<T>()), "unaligned tensor");
         assert!(bytes.len().is_multiple_of(size), "partial element");

@@ -1,6 +1,7 @@
 //! Checkpoint files to checked, memory-mapped views.
 //!
-//! [`Checkpoint::open`] reads a Hugging Face folder: `config.json` (and the end ids of
+//! [`Checkpoint::open_packed`] takes a [`packed`] file; [`Checkpoint::open`] reads a Hugging
+//! Face folder: `config.json` (and the end ids of
 //! `generation_config.json`) into a [`Config`], and the safetensors file or files into a table of
 //! tensors. Everything the text model needs is checked there: that each tensor is present, its
 //! shape, its element type and its byte range. Nothing is copied; a [`Tensor`] is a view into the
@@ -21,6 +22,7 @@ mod input;
 mod locate;
 mod mmap;
 mod names;
+pub mod packed;
 mod rope;
 mod safetensors;
 mod tensor;
@@ -32,12 +34,17 @@ use std::sync::Arc;
 use crate::error::{Error, Result, shown};
 
 pub use config::{Config, LayerKind};
+pub use mmap::HostMemory;
 pub use tensor::{Dtype, Tensor};
 
 use input::{excerpt, list};
 use mmap::Mapping;
 use names::{Role, split_prefix};
+use packed::{Element, Kind, PackedFile};
 use safetensors::Entry;
+
+const CONFIG: &str = "config.json";
+const GENERATION: &str = "generation_config.json";
 
 /// An open checkpoint: its configuration and a checked table of its tensors.
 ///
@@ -53,6 +60,8 @@ pub struct Checkpoint {
     /// Names without prefix that more than one tensor claims (none that the text model needs).
     ambiguous: Vec<String>,
     text_bytes: u64,
+    /// Where the checkpoint comes from.
+    packed: Option<Arc<PackedFile>>,
 }
 
 struct WeightFile {
@@ -90,14 +99,54 @@ impl Checkpoint {
             locate::Weights::File(file) => Self::open_single(file)?,
             locate::Weights::Index(index) => Self::open_sharded(index)?,
         };
+        Self::checked(config, location.directory, files, found, None)
+    }
+
+    /// The checkpoint in a packed file: the same tensors under the same names.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::open`].
+    pub fn open_packed(file: &Arc<PackedFile>) -> Result<Checkpoint> {
+        let config = Config::from_packed(file)?;
+        let mut found = Vec::new();
+        for (name, element, shape, range) in file.tensors() {
+            let dtype = match element {
+                Element::BF16 => Dtype::BF16,
+                Element::F16 => Dtype::F16,
+                Element::F32 => Dtype::F32,
+                Element::U8 | Element::U32 => {
+                    return Err(Error::format(format!(
+                        "{}: tensor {} holds {element:?} elements",
+                        file.name(),
+                        excerpt(name)
+                    )));
+                }
+            };
+            let entry = Entry { dtype, shape: shape.to_vec(), range };
+            found.push((name.to_owned(), 0, entry));
+        }
+        let path = PathBuf::from(file.name());
+        let directory = path.parent().unwrap_or(Path::new("")).to_owned();
+        let files = vec![WeightFile { path, map: file.map().clone() }];
+        Self::checked(config, directory, files, found, Some(file.clone()))
+    }
+
+    fn checked(
+        config: Config,
+        directory: PathBuf,
+        files: Vec<WeightFile>,
+        found: Found,
+        packed: Option<Arc<PackedFile>>,
+    ) -> Result<Checkpoint> {
         let mut checkpoint = Checkpoint {
             config,
-            directory: location.directory,
+            directory,
             files,
             prefix: String::new(),
             tensors: HashMap::new(),
             ambiguous: Vec::new(),
             text_bytes: 0,
+            packed,
         };
         checkpoint.resolve_names(found)?;
         checkpoint.check_text_model()?;
@@ -261,6 +310,56 @@ impl Checkpoint {
     /// Bytes of the tensors that the text model uses.
     pub fn text_bytes(&self) -> u64 {
         self.text_bytes
+    }
+
+    /// The tensors that the text model uses, with their shapes, in the order of a pass.
+    pub fn text_tensors(&self) -> Vec<(String, Vec<usize>)> {
+        names::text_tensors(&self.config, self.has(names::HEAD))
+    }
+
+    /// `config.json` and, if there is one, `generation_config.json`, as they are written.
+    ///
+    /// # Errors
+    /// `Io` where a file cannot be read any more.
+    pub fn documents(&self) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
+        if let Some(file) = &self.packed {
+            let generation = file.section(Kind::Text, GENERATION).map(<[u8]>::to_vec);
+            return Ok((file.need(Kind::Text, CONFIG)?.to_vec(), generation));
+        }
+        let read = |name: &str| {
+            let path = self.directory.join(name);
+            std::fs::read(&path).map_err(|e| Error::io(&path, "read", &e))
+        };
+        let generation = self.directory.join(GENERATION).exists();
+        Ok((read(CONFIG)?, if generation { Some(read(GENERATION)?) } else { None }))
+    }
+
+    /// Tells checkpoints apart; see [`packed`] for what it is made of. Of a packed file it is
+    /// known, else all tensors are read for it. `progress` is told the bytes read, and can
+    /// end the work by an error.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::documents`], and what `progress` returns.
+    pub fn fingerprint(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<u64> {
+        if let Some(file) = &self.packed {
+            return Ok(file.fingerprint());
+        }
+        let mut fingerprint = packed::Fingerprint::new(&self.documents()?.0);
+        let mut tensors = self.text_tensors();
+        tensors.sort_unstable();
+        let mut done = 0;
+        for (name, shape) in &tensors {
+            let tensor = self.tensor(name, shape)?;
+            // In parts, so that the answer of `progress` does not wait for a large one.
+            let mut sum = packed::Checksum::new();
+            for part in tensor.bytes().chunks(16 << 20) {
+                sum.update(part);
+                done += part.len() as u64;
+                progress(done)?;
+            }
+            fingerprint.tensor(name, &tensor.dtype().to_string(), shape, sum.finish());
+        }
+        Ok(fingerprint.finish())
     }
 
     /// Whether there is a tensor `name`, spelled without prefix as for [`Checkpoint::tensor`].

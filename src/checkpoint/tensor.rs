@@ -132,6 +132,11 @@ impl Tensor {
         self.shape.iter().product()
     }
 
+    /// The bytes of the elements.
+    pub fn bytes(&self) -> &[u8] {
+        self.data.bytes()
+    }
+
     /// The elements if they are BF16.
     pub fn bf16(&self) -> Option<&[bf16]> {
         (self.dtype == Dtype::BF16).then(|| self.data.elements())

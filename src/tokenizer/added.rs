@@ -1,11 +1,11 @@
 //! Added tokens: spellings that are found in the text before anything else looks at it.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::unicode;
 
 /// One added token as the files describe it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct AddedToken {
     /// The token id.
     pub id: u32,

@@ -11,6 +11,7 @@ pub const NO_RANK: u32 = u32::MAX;
 /// Ranks are packed into 24 bits, two ids into 40.
 pub const RANK_BITS: u32 = 24;
 const ID_BITS: u32 = 20;
+const MAX_ID_MASK: u32 = (1 << ID_BITS) - 1;
 /// No pair of ids is all ones, so no slot in use is [`EMPTY`].
 const _: () = assert!(MAX_ID < (1 << ID_BITS) - 1);
 /// [`NO_RANK`] in [`RANK_BITS`].
@@ -19,10 +20,11 @@ const NO_RANK_PACKED: u32 = (1 << RANK_BITS) - 1;
 const EMPTY: u64 = u64::MAX;
 
 /// A merge of a file, in ids.
-struct Merge {
-    left: u32,
-    right: u32,
-    result: u32,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Merge {
+    pub left: u32,
+    pub right: u32,
+    pub result: u32,
 }
 
 /// Merges by their two halves; see [`MergeTable::rank`].
@@ -58,9 +60,6 @@ impl MergeTable {
                 Error::format(format!("model.vocab has no token for the byte 0x{byte:02X}"))
             })?;
         }
-        if merges.len() >= NO_RANK_PACKED as usize {
-            return Err(Error::unsupported(format!("model.merges has {} entries", merges.len())));
-        }
         let mut resolved = Vec::with_capacity(merges.len());
         let mut result = 0;
         for (at, (left, right, both)) in merges.iter().enumerate() {
@@ -76,19 +75,61 @@ impl MergeTable {
             result = if vocabulary.get(next) == Some(both) { next } else { find(both)? };
             resolved.push(Merge { left, right, result });
         }
+        Self::build(&resolved, vocabulary, byte_ids)
+    }
+
+    /// The table of merges in ids by rank, which may be anything.
+    pub fn from_ids(merges: Vec<Merge>, vocabulary: &Vocabulary) -> Result<Self> {
+        let mut found = [None; 256];
+        for id in 0..vocabulary.len() as u32 {
+            if let Some(&[byte]) = vocabulary.get(id) {
+                found[usize::from(byte)] = Some(id);
+            }
+        }
+        let mut byte_ids = Box::new([0; 256]);
+        for (byte, (id, found)) in byte_ids.iter_mut().zip(found).enumerate() {
+            *id = found.ok_or_else(|| {
+                Error::format(format!("the tokenizer has no token for the byte 0x{byte:02X}"))
+            })?;
+        }
+        for (rank, Merge { left, right, result }) in merges.iter().enumerate() {
+            let parts = (vocabulary.get(*left), vocabulary.get(*right), vocabulary.get(*result));
+            let joins = match parts {
+                (Some(left), Some(right), Some(both)) => {
+                    both.split_at_checked(left.len()) == Some((left, right))
+                }
+                _ => false,
+            };
+            if !joins {
+                return Err(Error::format(format!(
+                    "tokenizer.merges: {left} and {right} do not make {result} (rank {rank})"
+                )));
+            }
+        }
+        Self::build(&merges, vocabulary, byte_ids)
+    }
+
+    fn build(
+        resolved: &[Merge],
+        vocabulary: &Vocabulary,
+        byte_ids: Box<[u32; 256]>,
+    ) -> Result<Self> {
+        if resolved.len() >= NO_RANK_PACKED as usize {
+            return Err(Error::unsupported(format!("the tokenizer has {} merges", resolved.len())));
+        }
         let ascending = resolved.is_sorted_by(|a: &Merge, b: &Merge| a.result < b.result);
         let results = match ascending {
             true => Vec::new(),
             false => resolved.iter().map(|merge| merge.result).collect(),
         };
-        let size = (merges.len() * 2).next_power_of_two().max(64);
+        let size = (resolved.len() * 2).next_power_of_two().max(64);
         let mut table = Self {
             slots: vec![EMPTY; size],
             shift: u64::BITS - size.ilog2(),
             filter: vec![0; size / 16],
             filter_shift: u64::BITS - size.ilog2() - 2,
             results,
-            rank_limit: if ascending { vocabulary.len() } else { merges.len() },
+            rank_limit: if ascending { vocabulary.len() } else { resolved.len() },
             byte_ids,
             byte_ranks: Box::default(),
         };
@@ -122,6 +163,20 @@ impl MergeTable {
             slot = (slot + 1) & mask;
         }
         self.slots[slot] = key << RANK_BITS | u64::from(rank);
+    }
+
+    /// All merges by rank. Of two with equal halves, only the one that counts.
+    pub fn merges(&self) -> Vec<Merge> {
+        let used = self.slots.iter().copied().filter(|slot| *slot != EMPTY);
+        let mut ranked: Vec<(u32, Merge)> = used
+            .map(|slot| {
+                let (key, rank) = (slot >> RANK_BITS, slot as u32 & NO_RANK_PACKED);
+                let (left, right) = ((key >> ID_BITS) as u32, key as u32 & MAX_ID_MASK);
+                (rank, Merge { left, right, result: self.result(rank) })
+            })
+            .collect();
+        ranked.sort_unstable_by_key(|(rank, _)| *rank);
+        ranked.into_iter().map(|(_, merge)| merge).collect()
     }
 
     /// The rank of joining two tokens, [`NO_RANK`] if they do not join.

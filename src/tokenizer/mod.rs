@@ -8,8 +8,8 @@
 //! ids  -> vocabulary.rs -> bytes -> stream.rs -> text
 //! ```
 //!
-//! Everything is read from `tokenizer.json` (file.rs) and `tokenizer_config.json` (config.rs),
-//! and the ids are those of Hugging Face `tokenizers` for any text. Character properties are in
+//! Everything is read from `tokenizer.json` (file.rs) and `tokenizer_config.json` (config.rs), or
+//! from the tables of a packed file (packed.rs), and the ids are those of Hugging Face `tokenizers` for any text. Character properties are in
 //! unicode.rs, over tables generated from the reference's own behaviour.
 
 mod added;
@@ -22,6 +22,7 @@ mod file;
 mod hash;
 mod merges;
 mod nfc;
+mod packed;
 mod split;
 mod stream;
 mod tables;
@@ -35,6 +36,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 pub use added::AddedToken;
+pub use packed::{OwnedTables, Tables};
 pub use stream::StreamDecoder;
 
 use crate::{Error, Result};
@@ -72,6 +74,7 @@ pub struct Tokenizer {
     /// Where the file says so, a piece that is a token is not merged step by step.
     whole: Option<Index>,
     nfc: bool,
+    marks_in_words: bool,
     splitter: Splitter,
     /// By id.
     added: Vec<AddedToken>,
@@ -82,6 +85,18 @@ pub struct Tokenizer {
     id_limit: u32,
     /// Memory for calls of [`Tokenizer::encode`]: each takes one and puts it back.
     spare: Mutex<Vec<Scratch>>,
+}
+
+/// What a tokenizer is made of, see [`Tokenizer`].
+struct Parts {
+    vocabulary: Vocabulary,
+    merges: MergeTable,
+    whole: Option<Index>,
+    nfc: bool,
+    marks_in_words: bool,
+    /// By id.
+    added: Vec<AddedToken>,
+    eos_token_id: Option<u32>,
 }
 
 /// How many [`Scratch`] are kept between calls.
@@ -125,12 +140,31 @@ impl Tokenizer {
         let index = Index::new(&vocabulary)?;
         let merges = MergeTable::new(&file.merges, &vocabulary, &index)?;
         let added = join_added(file.added_tokens, config.added_tokens, &vocabulary)?;
-        let properties = Properties::new(file.pattern == Pattern::MarksInWords);
+        let eos_token_id = match config.eos_token {
+            None => None,
+            Some(eos) => Some(find_added(&added, &eos).ok_or_else(|| {
+                Error::format(format!("tokenizer_config.json: eos_token {eos:?} is no added token"))
+            })?),
+        };
+        Self::assemble(Parts {
+            vocabulary,
+            merges,
+            whole: file.ignore_merges.then_some(index),
+            nfc: file.nfc,
+            marks_in_words: file.pattern == Pattern::MarksInWords,
+            added,
+            eos_token_id,
+        })
+    }
 
+    /// Puts checked parts together.
+    fn assemble(parts: Parts) -> Result<Self> {
+        let Parts { vocabulary, merges, whole, nfc, marks_in_words, added, eos_token_id } = parts;
+        let properties = Properties::new(marks_in_words);
         let matcher = |normalized: bool| {
             let tokens = added.iter().enumerate().filter(|(_, t)| t.normalized == normalized);
             let spellings: Vec<_> = tokens
-                .map(|(i, token)| match normalized && file.nfc {
+                .map(|(i, token)| match normalized && nfc {
                     true => (i as u32, nfc::normalize(&token.content, &properties)),
                     false => (i as u32, Cow::Borrowed(token.content.as_str())),
                 })
@@ -138,20 +172,17 @@ impl Tokenizer {
             Matcher::new(spellings.iter().map(|(i, spelling)| (*i, spelling.as_ref())))
         };
         let (written, normalized) = (matcher(false), matcher(true));
-
-        let eos_token_id = match config.eos_token {
-            None => None,
-            Some(eos) => Some(find_added(&added, &eos).ok_or_else(|| {
-                Error::format(format!("tokenizer_config.json: eos_token {eos:?} is no added token"))
-            })?),
-        };
+        if let Some(id) = eos_token_id.filter(|id| !added.iter().any(|token| token.id == *id)) {
+            return Err(Error::format(format!("eos_token_id {id} is no added token")));
+        }
         let highest_added = added.last().map_or(0, |token| token.id + 1);
         Ok(Self {
             id_limit: highest_added.max(vocabulary.len() as u32),
             vocabulary,
             merges,
-            whole: file.ignore_merges.then_some(index),
-            nfc: file.nfc,
+            whole,
+            nfc,
+            marks_in_words,
             splitter: Splitter::new(properties),
             added,
             written,

@@ -20,6 +20,30 @@ impl Vocabulary {
         self.starts.len().saturating_sub(1)
     }
 
+    /// The bytes of all tokens, and where each ends.
+    pub fn tables(&self) -> (&[u8], &[u32]) {
+        (&self.bytes, self.starts.get(1..).unwrap_or_default())
+    }
+
+    /// The vocabulary of such tables, which may hold anything.
+    pub fn from_tables(bytes: &[u8], ends: impl ExactSizeIterator<Item = u32>) -> Result<Self> {
+        let bad = |what: String| Err(Error::format(format!("tokenizer.ends: {what}")));
+        if ends.len() > MAX_ID as usize + 1 {
+            return bad(format!("{} tokens, expected at most {}", ends.len(), MAX_ID + 1));
+        }
+        let mut starts = Vec::with_capacity(ends.len() + 1);
+        starts.push(0);
+        starts.extend(ends);
+        if !starts.is_sorted() {
+            return bad("not in ascending order".into());
+        }
+        let last = starts.last().copied().unwrap_or_default();
+        if last as usize != bytes.len() {
+            return bad(format!("the tokens end at {last}, but have {} bytes", bytes.len()));
+        }
+        Ok(Self { bytes: bytes.to_vec(), starts })
+    }
+
     /// The bytes of a token; none if the id has no token.
     pub fn get(&self, id: u32) -> Option<&[u8]> {
         let start = *self.starts.get(id as usize)? as usize;

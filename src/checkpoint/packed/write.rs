@@ -1,0 +1,217 @@
+//! Writing a packed file: beside its place under another name, and moved there when it is
+//! whole and on the disk.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::entry::Section;
+use super::{ALIGNMENT, ENTRY, Element, HEADER, Kind, MAGIC, MAX_NAME, VERSION, alignment_of};
+use super::{Checksum, checksum};
+use crate::{Error, Result};
+
+/// What the header tells beyond the layout.
+#[derive(Clone, Copy, Debug)]
+pub struct Header {
+    /// 0 as stored, 1 INT8, 2 INT4.
+    pub weight_format: u32,
+    /// The fingerprint of the source checkpoint.
+    pub fingerprint: u64,
+}
+
+/// A packed file that is being written. Until [`Writer::finish`] nothing is at its place, or
+/// what was there before; a writer that is dropped leaves no trace.
+pub struct Writer {
+    file: BufWriter<File>,
+    temporary: Temporary,
+    place: PathBuf,
+    position: usize,
+    sections: Vec<Section>,
+}
+
+/// A file that goes when this is dropped.
+struct Temporary {
+    path: PathBuf,
+    keep: bool,
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.keep {
+            // The error that led here is what counts.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Writer {
+    /// Begins a file that will be at `place`.
+    ///
+    /// # Errors
+    /// `Io` where the folder does not take a new file, `InvalidArgument` where `place` is a
+    /// folder.
+    pub fn create(place: &Path) -> Result<Writer> {
+        let place = std::path::absolute(place).map_err(|e| Error::io(place, "resolve", &e))?;
+        let name = place.file_name().filter(|_| !place.is_dir()).ok_or_else(|| {
+            Error::invalid_argument(format!("{}: not the name of a file", place.display()))
+        })?;
+        let mut temporary = std::ffi::OsString::from(".");
+        temporary.push(name);
+        temporary.push(format!(".{}.part", std::process::id()));
+        let path = place.with_file_name(temporary);
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o644)
+            .open(&path)
+            .map_err(|e| Error::io(&path, "create", &e))?;
+        let mut writer = Writer {
+            file: BufWriter::with_capacity(1 << 20, file),
+            temporary: Temporary { path, keep: false },
+            place,
+            position: 0,
+            sections: Vec::new(),
+        };
+        // Zeros stand for the header until all is known: an unfinished file is none.
+        writer.write(&[0; HEADER])?;
+        Ok(writer)
+    }
+
+    /// Writes a section in one piece. `bytes` must be what shape and element type need.
+    ///
+    /// # Errors
+    /// `Io`; `Internal` where the section does not fit together.
+    pub fn section(
+        &mut self,
+        kind: Kind,
+        name: &str,
+        element: Element,
+        shape: &[usize],
+        bytes: &[u8],
+    ) -> Result<()> {
+        let fits = element.bytes(shape) == Some(bytes.len())
+            && (1..=4).contains(&shape.len())
+            && !bytes.is_empty()
+            && (1..=MAX_NAME).contains(&name.len());
+        if !fits {
+            return Err(Error::internal(format!(
+                "section {name:?}: {} bytes for {element:?} {shape:?}",
+                bytes.len()
+            )));
+        }
+        self.pad(alignment_of(bytes.len()))?;
+        let range = self.position..self.position + bytes.len();
+        self.write(bytes)?;
+        self.sections.push(Section {
+            kind,
+            element,
+            name: name.to_owned(),
+            shape: shape.to_vec(),
+            range,
+            checksum: checksum(bytes),
+        });
+        Ok(())
+    }
+
+    /// Writes a JSON document.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn text(&mut self, name: &str, text: &[u8]) -> Result<()> {
+        self.section(Kind::Text, name, Element::U8, &[text.len()], text)
+    }
+
+    /// Writes table and header, makes sure that all of it is on the disk, and moves the file
+    /// to its place, where it replaces what was there. Returns its length.
+    ///
+    /// # Errors
+    /// `Io`; what was at the place is then still there.
+    pub fn finish(mut self, header: Header) -> Result<u64> {
+        self.pad(ALIGNMENT)?;
+        let start = self.position;
+        let mut table = Vec::new();
+        let mut name_at = self.sections.len() * ENTRY;
+        for section in &self.sections {
+            table.extend_from_slice(&section.encode(name_at));
+            name_at += section.name.len();
+        }
+        for section in &self.sections {
+            table.extend_from_slice(section.name.as_bytes());
+        }
+        self.write(&table)?;
+
+        let mut head = [0; HEADER];
+        let mut put = |at: usize, bytes: &[u8]| head[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, &MAGIC);
+        put(8, &VERSION.to_le_bytes());
+        put(12, &header.weight_format.to_le_bytes());
+        put(16, &(self.position as u64).to_le_bytes());
+        put(24, &(start as u64).to_le_bytes());
+        put(32, &(table.len() as u64).to_le_bytes());
+        put(40, &(self.sections.len() as u32).to_le_bytes());
+        put(48, &header.fingerprint.to_le_bytes());
+        put(56, &checksum(&table).to_le_bytes());
+        let sum = checksum(&head[..HEADER - 8]);
+        head[HEADER - 8..].copy_from_slice(&sum.to_le_bytes());
+
+        let Writer { mut file, mut temporary, place, position, .. } = self;
+        let path = temporary.path.clone();
+        let written = file
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| file.write_all(&head))
+            .and_then(|()| file.flush())
+            .and_then(|()| file.get_ref().sync_all());
+        written.map_err(|e| Error::io(&path, "write", &e))?;
+        std::fs::rename(&path, &place).map_err(|e| Error::io(&place, "replace", &e))?;
+        temporary.keep = true;
+        // The new name is on the disk when the folder is.
+        let folder = place.parent().unwrap_or(Path::new("/"));
+        File::open(folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(|e| Error::io(folder, "synchronize", &e))?;
+        Ok(position as u64)
+    }
+
+    fn pad(&mut self, alignment: usize) -> Result<()> {
+        let zeros = [0; super::PAGE];
+        let gap = self.position.next_multiple_of(alignment) - self.position;
+        self.write(&zeros[..gap])
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let path = &self.temporary.path;
+        self.file.write_all(bytes).map_err(|e| Error::io(path, "write", &e))?;
+        self.position += bytes.len();
+        Ok(())
+    }
+}
+
+/// The fingerprint of a checkpoint, see the module documentation. Tensors are added in
+/// ascending order of their names.
+pub struct Fingerprint(Checksum);
+
+impl Fingerprint {
+    /// Begins with the bytes of `config.json`.
+    pub fn new(config: &[u8]) -> Self {
+        let mut sum = Checksum::new();
+        sum.update(config);
+        Self(sum)
+    }
+
+    /// Adds a tensor: `dtype` as safetensors spells it, `contents` the checksum of its bytes.
+    pub fn tensor(&mut self, name: &str, dtype: &str, shape: &[usize], contents: u64) {
+        self.0.update(name.as_bytes());
+        self.0.update(&[0]);
+        self.0.update(dtype.as_bytes());
+        self.0.update(&[0]);
+        self.0.update(&(shape.len() as u64).to_le_bytes());
+        shape.iter().for_each(|&d| self.0.update(&(d as u64).to_le_bytes()));
+        self.0.update(&contents.to_le_bytes());
+    }
+
+    /// The fingerprint.
+    pub fn finish(&self) -> u64 {
+        self.0.finish()
+    }
+}

@@ -1,0 +1,111 @@
+//! Where a model comes from: a Hugging Face folder or a packed file.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::chat::ChatTemplate;
+use crate::checkpoint::packed::{Kind, PackedFile};
+use crate::checkpoint::{Checkpoint, Config};
+use crate::tokenizer::{Tables, Tokenizer};
+use crate::{Error, Result};
+
+/// The files of a model, opened part by part.
+pub enum Origin {
+    /// A folder, and the path that named it: the folder itself or a weight file in it.
+    Folder {
+        /// As given.
+        path: PathBuf,
+        /// Absolute.
+        directory: PathBuf,
+    },
+    /// All in one file.
+    Packed(Arc<PackedFile>),
+}
+
+impl Origin {
+    /// What is at `path`; a packed file is known by its first bytes.
+    ///
+    /// # Errors
+    /// `Io` for a path that cannot be resolved, and as [`PackedFile::open`].
+    pub fn open(path: &Path) -> Result<Self> {
+        if !path.is_dir() && PackedFile::is_packed(path) {
+            return Ok(Self::Packed(Arc::new(PackedFile::open(path)?)));
+        }
+        Ok(Self::Folder { path: path.to_owned(), directory: directory_of(path)? })
+    }
+
+    /// The configuration and the weights.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::open`].
+    pub fn checkpoint(&self) -> Result<Checkpoint> {
+        match self {
+            Self::Folder { path, .. } => Checkpoint::open(path),
+            Self::Packed(file) => Checkpoint::open_packed(file),
+        }
+    }
+
+    /// The configuration alone.
+    ///
+    /// # Errors
+    /// As [`Config::from_dir`].
+    pub fn config(&self) -> Result<Config> {
+        match self {
+            Self::Folder { directory, .. } => Config::from_dir(directory),
+            Self::Packed(file) => Config::from_packed(file),
+        }
+    }
+
+    /// The tokenizer.
+    ///
+    /// # Errors
+    /// `Io`, `Format` or `Unsupported`.
+    pub fn tokenizer(&self) -> Result<Tokenizer> {
+        match self {
+            Self::Folder { directory, .. } => Tokenizer::from_dir(directory),
+            Self::Packed(file) => Tokenizer::from_tables(&Tables {
+                settings: file.need(Kind::Text, "tokenizer")?,
+                bytes: file.need(Kind::Tokenizer, "tokenizer.bytes")?,
+                ends: file.need(Kind::Tokenizer, "tokenizer.ends")?,
+                merges: file.need(Kind::Tokenizer, "tokenizer.merges")?,
+            })
+            .map_err(|e| e.within(file.name())),
+        }
+    }
+
+    /// The chat template, if there is one. `spellings` are those of added tokens.
+    ///
+    /// # Errors
+    /// As [`ChatTemplate::from_dir`].
+    pub fn chat_template(&self, spellings: &[&str]) -> Result<Option<ChatTemplate>> {
+        match self {
+            Self::Folder { directory, .. } => ChatTemplate::from_dir(directory, spellings),
+            Self::Packed(file) => match file.section(Kind::Text, "chat") {
+                None => Ok(None),
+                Some(document) => ChatTemplate::from_document(document, spellings)
+                    .map(Some)
+                    .map_err(|e| e.within(file.name())),
+            },
+        }
+    }
+
+    /// The chat template as it goes into a packed file.
+    ///
+    /// # Errors
+    /// As [`ChatTemplate::document`].
+    pub(crate) fn chat_document(&self) -> Result<Option<Vec<u8>>> {
+        match self {
+            Self::Folder { directory, .. } => ChatTemplate::document(directory),
+            Self::Packed(file) => Ok(file.section(Kind::Text, "chat").map(<[u8]>::to_vec)),
+        }
+    }
+}
+
+/// The folder that `path` names: itself, or that of a weight file.
+fn directory_of(path: &Path) -> Result<PathBuf> {
+    let path = std::path::absolute(path).map_err(|e| Error::io(path, "resolve", &e))?;
+    match path.parent() {
+        Some(parent) if !path.is_dir() => Ok(parent.to_owned()),
+        _ => Ok(path),
+    }
+}

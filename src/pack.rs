@@ -1,0 +1,97 @@
+//! Packing: a checkpoint folder to one file, see [`crate::checkpoint::packed`].
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use crate::checkpoint::packed::{self, Element, Kind, PackedFile, Writer};
+use crate::checkpoint::{Checkpoint, Dtype};
+use crate::engine::Origin;
+use crate::{Error, Result};
+
+/// What packing and verifying tell about their progress: bytes done and bytes to do. `Break`
+/// cancels.
+pub type PackProgress<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
+
+/// What was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packed {
+    /// Length of the file in bytes.
+    pub bytes: u64,
+    /// Bytes of the weights in it.
+    pub weight_bytes: u64,
+    /// The fingerprint of the checkpoint.
+    pub fingerprint: u64,
+}
+
+/// Packs the checkpoint `source` into the file `destination`, which is there whole or not at
+/// all; a file that was there is replaced.
+///
+/// # Errors
+/// As [`Model::open`](crate::Model::open) for the source; `Io` where the destination cannot be
+/// written; `Cancelled` by `progress`.
+pub fn pack(source: &Path, destination: &Path, progress: PackProgress) -> Result<Packed> {
+    let origin = Origin::open(source)?;
+    let checkpoint = origin.checkpoint()?;
+    // What cannot be opened later is refused now.
+    let tokenizer = origin.tokenizer()?;
+    let tables = tokenizer.to_tables()?;
+
+    let mut writer = Writer::create(destination)?;
+    let (config, generation) = checkpoint.documents()?;
+    writer.text("config.json", &config)?;
+    if let Some(generation) = generation {
+        writer.text("generation_config.json", &generation)?;
+    }
+    writer.text("tokenizer", &tables.settings)?;
+    if let Some(chat) = origin.chat_document()? {
+        writer.text("chat", &chat)?;
+    }
+    let mut table = |name: &str, element, shape: &[usize], bytes: &[u8]| {
+        writer.section(Kind::Tokenizer, name, element, shape, bytes)
+    };
+    table("tokenizer.bytes", Element::U8, &[tables.bytes.len()], &tables.bytes)?;
+    table("tokenizer.ends", Element::U32, &[tables.ends.len() / 4], &tables.ends)?;
+    table("tokenizer.merges", Element::U32, &[tables.merges.len() / 12, 3], &tables.merges)?;
+
+    // The source is read twice, once for the fingerprint.
+    let total = 2 * checkpoint.text_bytes();
+    let mut tell = |done: u64| match progress(done, total) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Error::cancelled("packing was cancelled")),
+    };
+    let mut weight_bytes = 0;
+    for (name, shape) in checkpoint.text_tensors() {
+        tell(weight_bytes)?;
+        let tensor = checkpoint.tensor(&name, &shape)?;
+        let element = match tensor.dtype() {
+            Dtype::BF16 => Element::BF16,
+            Dtype::F16 => Element::F16,
+            Dtype::F32 => Element::F32,
+            other => return Err(Error::unsupported(format!("tensor {name} of {other}"))),
+        };
+        writer.section(Kind::Weights, &name, element, &shape, tensor.bytes())?;
+        weight_bytes += tensor.bytes().len() as u64;
+    }
+    let fingerprint = checkpoint.fingerprint(&mut |done| tell(weight_bytes + done))?;
+    let bytes = writer.finish(packed::Header { weight_format: 0, fingerprint })?;
+    // The file is there: too late to cancel.
+    let _ = progress(total, total);
+    Ok(Packed { bytes, weight_bytes, fingerprint })
+}
+
+/// Checks all of the packed file at `path`, weights and padding included, and that a model can
+/// be made of it.
+///
+/// # Errors
+/// As [`PackedFile::open`], `Format` for a section that is damaged, `Cancelled` by `progress`.
+pub fn verify(path: &Path, progress: PackProgress) -> Result<()> {
+    let file = std::sync::Arc::new(PackedFile::open(path)?);
+    packed::verify(&file, &mut |done, total| match progress(done, total) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Error::cancelled("the check was cancelled")),
+    })?;
+    let origin = Origin::Packed(file.clone());
+    Checkpoint::open_packed(&file)?;
+    origin.tokenizer()?;
+    Ok(())
+}
