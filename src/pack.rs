@@ -69,14 +69,40 @@ pub fn pack(source: &Path, destination: &Path, progress: PackProgress) -> Result
             Dtype::F32 => Element::F32,
             other => return Err(Error::unsupported(format!("tensor {name} of {other}"))),
         };
-        writer.section(Kind::Weights, &name, element, &shape, tensor.bytes())?;
-        weight_bytes += tensor.bytes().len() as u64;
+        writer.section(Kind::Weights, &name, element, &shape, tensor.as_bytes())?;
+        weight_bytes += tensor.as_bytes().len() as u64;
     }
-    let fingerprint = checkpoint.fingerprint(&mut |done| tell(weight_bytes + done))?;
+    let fingerprint = fingerprint(&checkpoint, &mut |done| tell(weight_bytes + done))?;
     let bytes = writer.finish(packed::Header { weight_format: 0, fingerprint })?;
     // The file is there: too late to cancel.
     let _ = progress(total, total);
     Ok(Packed { bytes, weight_bytes, fingerprint })
+}
+
+/// The fingerprint of a checkpoint. Of a packed file it is known, else all tensors are read.
+fn fingerprint(
+    checkpoint: &Checkpoint,
+    progress: &mut dyn FnMut(u64) -> Result<()>,
+) -> Result<u64> {
+    if let Some(file) = checkpoint.packed() {
+        return Ok(file.fingerprint());
+    }
+    let mut fingerprint = packed::Fingerprint::new(&checkpoint.documents()?.0);
+    let mut tensors = checkpoint.text_tensors();
+    tensors.sort_unstable();
+    let mut done = 0;
+    for (name, shape) in &tensors {
+        let tensor = checkpoint.tensor(name, shape)?;
+        // In parts, so that the answer of `progress` does not wait for a large one.
+        let mut sum = packed::Checksum::new();
+        for part in tensor.as_bytes().chunks(16 << 20) {
+            sum.update(part);
+            done += part.len() as u64;
+            progress(done)?;
+        }
+        fingerprint.tensor(name, &tensor.dtype().to_string(), shape, sum.finish());
+    }
+    Ok(fingerprint.finish())
 }
 
 /// Checks all of the packed file at `path`, weights and padding included, and that a model can

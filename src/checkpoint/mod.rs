@@ -334,32 +334,9 @@ impl Checkpoint {
         Ok((read(CONFIG)?, if generation { Some(read(GENERATION)?) } else { None }))
     }
 
-    /// Tells checkpoints apart; see [`packed`] for what it is made of. Of a packed file it is
-    /// known, else all tensors are read for it. `progress` is told the bytes read, and can
-    /// end the work by an error.
-    ///
-    /// # Errors
-    /// As [`Checkpoint::documents`], and what `progress` returns.
-    pub fn fingerprint(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<u64> {
-        if let Some(file) = &self.packed {
-            return Ok(file.fingerprint());
-        }
-        let mut fingerprint = packed::Fingerprint::new(&self.documents()?.0);
-        let mut tensors = self.text_tensors();
-        tensors.sort_unstable();
-        let mut done = 0;
-        for (name, shape) in &tensors {
-            let tensor = self.tensor(name, shape)?;
-            // In parts, so that the answer of `progress` does not wait for a large one.
-            let mut sum = packed::Checksum::new();
-            for part in tensor.bytes().chunks(16 << 20) {
-                sum.update(part);
-                done += part.len() as u64;
-                progress(done)?;
-            }
-            fingerprint.tensor(name, &tensor.dtype().to_string(), shape, sum.finish());
-        }
-        Ok(fingerprint.finish())
+    /// The packed file that this is, if it is one.
+    pub fn packed(&self) -> Option<&PackedFile> {
+        self.packed.as_deref()
     }
 
     /// Whether there is a tensor `name`, spelled without prefix as for [`Checkpoint::tensor`].

@@ -132,8 +132,8 @@ impl Tensor {
         self.shape.iter().product()
     }
 
-    /// The bytes of the elements.
-    pub fn bytes(&self) -> &[u8] {
+    /// The elements as bytes, as they are stored.
+    pub fn as_bytes(&self) -> &[u8] {
         self.data.bytes()
     }
 
