@@ -2,13 +2,17 @@
 #
 #   make              the library and the programs, in build/
 #   make STATIC=1     the same programs with the library inside
+#   make examples     the small programs of examples/c and examples/cpp, in build/examples/
+#   make wheel        the Python package with the library inside, in build/
 #   make chat         a conversation (MODEL=path, else model/, else the demo; ARGS="64 70 40")
 #   make test         all tests that need no Python
+#   make tools        Zig and koffi for the tests of other languages (npm and PyPI)
+#   make test-beside  one process with llama.cpp's library as well (builds it, once)
 #   make test-model   the comparison with Hugging Face Transformers (5 GB, once)
 #   make bench        what it costs
 #   make install      PREFIX=/usr/local DESTDIR=; make uninstall (see packaging/install.mk)
 #   make dist         an archive of it for other machines, in build/
-#   make header       write include/qwen35.h anew from src/capi/
+#   make header       write include/qwen35.h, and what is made from it, anew from src/capi/
 #   make licenses     write packaging/third-party-licenses.txt anew from Cargo.lock
 #   make clean
 
@@ -21,10 +25,14 @@ BUILD ?= build
 MODEL ?=
 ARGS ?=
 
+# What programs need for themselves.
+EXAMPLE_LDLIBS := -lpthread -lm
 WARNINGS := -Wall -Wextra -Wpedantic
 TARGET := $(or $(CARGO_TARGET_DIR),target)/release
 C_PROGRAMS := $(addprefix $(BUILD)/,qwen qwen-ids qwen-tokenize)
 PROGRAMS := $(C_PROGRAMS) $(BUILD)/hello $(BUILD)/chat
+EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/c/*.c)) \
+    $(patsubst examples/%.cpp,$(BUILD)/examples/%,$(wildcard examples/cpp/*.cpp))
 HEADERS := include/qwen35.h include/qwen35.hpp examples/host.h
 
 ifeq ($(STATIC),1)
@@ -35,10 +43,11 @@ LDLIBS := $(BUILD)/libqwen35.a -lpthread -ldl -lm
 else
 LINKING := shared
 LIBRARY := $(BUILD)/libqwen35.so.0
-LDLIBS := -L$(BUILD) -lqwen35 -Wl,-rpath,'$$ORIGIN'
+LDLIBS := -L$(BUILD) -lqwen35 -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..'
 endif
 
-.PHONY: all library chat test test-model bench header licenses clean
+.PHONY: all library examples chat test test-model test-beside tools bench header licenses \
+    abi-baseline clean
 all: $(PROGRAMS)
 
 # cargo knows what is new; the copies change only when it made something else.
@@ -67,6 +76,16 @@ $(BUILD)/hello: examples/hello.c $(HEADERS) $(LIBRARY) $(BUILD)/.$(LINKING)
 $(BUILD)/chat: examples/chat.cpp $(HEADERS) $(LIBRARY) $(BUILD)/.$(LINKING)
 	$(CXX) -std=c++17 $(WARNINGS) $(CXXFLAGS) -Iinclude $< -o $@ $(LDLIBS)
 
+examples: $(EXAMPLES)
+
+$(BUILD)/examples/c/%: examples/c/%.c $(HEADERS) $(LIBRARY) $(BUILD)/.$(LINKING)
+	@mkdir -p $(@D)
+	$(CC) -std=c99 $(WARNINGS) $(CFLAGS) -Iinclude $< -o $@ $(LDLIBS) $(EXAMPLE_LDLIBS)
+
+$(BUILD)/examples/cpp/%: examples/cpp/%.cpp $(HEADERS) $(LIBRARY) $(BUILD)/.$(LINKING)
+	@mkdir -p $(@D)
+	$(CXX) -std=c++17 $(WARNINGS) $(CXXFLAGS) -Iinclude $< -o $@ $(LDLIBS) $(EXAMPLE_LDLIBS)
+
 chat: $(BUILD)/qwen
 	@$(BUILD)/qwen $(if $(MODEL),--model "$(MODEL)") --chat $(ARGS)
 
@@ -79,11 +98,24 @@ test: all
 test-model: all
 	tests/reference/run.sh
 
+# Tests beside llama-cpp-python's library, which is built for it (some minutes, once).
+test-beside: library
+	tests/beside/run.sh $(abspath $(BUILD))
+
+# What the tests of other languages need from npm and PyPI; into tests/.cache.
+tools:
+	scripts/language_tools.sh
+
 bench:
 	$(CARGO) bench
 
 header:
 	QWEN_WRITE_HEADER=1 $(CARGO) test --quiet --test header
+	QWEN_WRITE_HEADER=1 $(CARGO) test --quiet --test bindings generated
+
+# The interface that programs compiled from now on rely on: at a release.
+abi-baseline:
+	cp include/qwen35.h tests/abi/qwen35.h
 
 licenses:
 	QWEN_WRITE_LICENSES=1 $(CARGO) test --quiet --test licenses

@@ -3,6 +3,7 @@
 #   make install [PREFIX=/usr/local] [DESTDIR=]    STRIP= keeps debug information
 #   make uninstall                                 with the same variables
 #   make dist                                      an archive for other machines, in build/
+#   make wheel                                     the Python package, in build/
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -17,7 +18,7 @@ PACKAGING = PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' BINDIR='$(BINDIR)' LIBDIR='$
     INCLUDEDIR='$(INCLUDEDIR)' DATADIR='$(DATADIR)' MANDIR='$(MANDIR)' BUILD='$(BUILD)' \
     STRIP='$(STRIP)'
 
-.PHONY: install uninstall dist
+.PHONY: install uninstall dist wheel
 install: library $(STANDALONE)/qwen
 	@$(PACKAGING) packaging/install.sh install
 
@@ -37,3 +38,6 @@ ifneq ($(STATIC),1)
 $(BUILD)/libqwen35.a: library
 	@true
 endif
+
+wheel: library
+	python3 examples/python/build_wheel.py $(BUILD)/libqwen35.so.0 $(BUILD)

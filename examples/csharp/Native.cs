@@ -1,0 +1,275 @@
+// Generated from include/qwen35.h by `make header`. Do not edit.
+// The C interface as P/Invoke sees it. What it means is in qwen35.h.
+using System;
+using System.Runtime.InteropServices;
+
+namespace Qwen35
+{
+    /// <summary>Owns a qwen_model; frees it when nothing uses it any more.</summary>
+    public sealed class ModelHandle : SafeHandle
+    {
+        public ModelHandle() : base(IntPtr.Zero, true) { }
+        public override bool IsInvalid { get { return handle == IntPtr.Zero; } }
+        protected override bool ReleaseHandle()
+        {
+            Native.qwen_model_free(handle);
+            return true;
+        }
+    }
+
+    [StructLayout(LayoutKind.Sequential)]
+    public unsafe struct qwen_model_options
+    {
+        public uint struct_size;
+        public uint flags;
+        public uint threads;
+        public int isa;
+    }
+
+    [StructLayout(LayoutKind.Sequential)]
+    public unsafe struct qwen_model_info
+    {
+        public uint struct_size;
+        public uint has_weights;
+        public uint has_chat_template;
+        public uint token_count;
+        public uint vocab_size;
+        public uint context_limit;
+        public uint hidden_size;
+        public uint layer_count;
+        public uint threads;
+        public int isa;
+        public ulong weight_bytes;
+    }
+
+    /// <summary>Owns a qwen_stream_decoder; frees it when nothing uses it any more.</summary>
+    public sealed class StreamDecoderHandle : SafeHandle
+    {
+        public StreamDecoderHandle() : base(IntPtr.Zero, true) { }
+        public override bool IsInvalid { get { return handle == IntPtr.Zero; } }
+        protected override bool ReleaseHandle()
+        {
+            Native.qwen_stream_decoder_free(handle);
+            return true;
+        }
+    }
+
+    [StructLayout(LayoutKind.Sequential)]
+    public unsafe struct qwen_logit_bias
+    {
+        public int token;
+        public float bias;
+    }
+
+    [StructLayout(LayoutKind.Sequential)]
+    public unsafe struct qwen_sampling_options
+    {
+        public uint struct_size;
+        public uint set;
+        public int preset;
+        public float temperature;
+        public uint top_k;
+        public float top_p;
+        public float min_p;
+        public float repetition_penalty;
+        public float presence_penalty;
+        public float frequency_penalty;
+        public uint penalty_window;
+        public uint reserved;
+        public ulong seed;
+        public qwen_logit_bias* logit_bias;
+        public UIntPtr logit_bias_count;
+    }
+
+    /// <summary>Owns a qwen_session; frees it when nothing uses it any more.</summary>
+    public sealed class SessionHandle : SafeHandle
+    {
+        public SessionHandle() : base(IntPtr.Zero, true) { }
+        public override bool IsInvalid { get { return handle == IntPtr.Zero; } }
+        protected override bool ReleaseHandle()
+        {
+            Native.qwen_session_free(handle);
+            return true;
+        }
+    }
+
+    [StructLayout(LayoutKind.Sequential)]
+    public unsafe struct qwen_session_options
+    {
+        public uint struct_size;
+        public uint flags;
+        public ulong context_limit;
+        public qwen_sampling_options* sampling;
+    }
+
+    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+    public unsafe delegate int qwen_progress_callback(UIntPtr done, UIntPtr total, void* user);
+
+    public static unsafe class Native
+    {
+        const string Library = "qwen35";
+
+        public const int QWEN_OK = 0;
+        public const int QWEN_END_OF_TURN = 1;
+        public const int QWEN_LIMIT_REACHED = 2;
+        public const int QWEN_CANCELLED = 3;
+        public const int QWEN_ERROR_INVALID_ARGUMENT = -1;
+        public const int QWEN_ERROR_INVALID_HANDLE = -2;
+        public const int QWEN_ERROR_INVALID_STATE = -3;
+        public const int QWEN_ERROR_BUFFER_TOO_SMALL = -4;
+        public const int QWEN_ERROR_BUSY = -5;
+        public const int QWEN_ERROR_IO = -6;
+        public const int QWEN_ERROR_FORMAT = -7;
+        public const int QWEN_ERROR_UNSUPPORTED = -8;
+        public const int QWEN_ERROR_CONTEXT_OVERFLOW = -9;
+        public const int QWEN_ERROR_TEMPLATE = -10;
+        public const int QWEN_ERROR_NUMERIC = -11;
+        public const int QWEN_ERROR_OUT_OF_MEMORY = -12;
+        public const int QWEN_ERROR_FORKED = -13;
+        public const int QWEN_ERROR_INTERNAL = -14;
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern byte* qwen_last_error();
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern byte* qwen_status_name(int status);
+        public const int QWEN_VERSION_MAJOR = 0;
+        public const int QWEN_VERSION_MINOR = 1;
+        public const int QWEN_VERSION_PATCH = 0;
+        public const int QWEN_ABI_VERSION = 0;
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern byte* qwen_version();
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern uint qwen_abi_version();
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern byte* qwen_build_info();
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern byte* qwen_cpu_info();
+        public static readonly UIntPtr QWEN_NUL = UIntPtr.Size == 8 ? (UIntPtr)ulong.MaxValue : (UIntPtr)uint.MaxValue;
+        public const int QWEN_MODEL_TOKENIZER_ONLY = 1;
+        public const int QWEN_ISA_AUTO = 0;
+        public const int QWEN_ISA_SCALAR = 1;
+        public const int QWEN_ISA_AVX2 = 2;
+        public const int QWEN_ISA_AVX512 = 3;
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_model_options_init(qwen_model_options* options, UIntPtr size);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_model_open(byte* path, UIntPtr path_length, qwen_model_options* options, out ModelHandle model);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern void qwen_model_free(IntPtr model);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_model_get_info(ModelHandle model, qwen_model_info* info);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_model_end_tokens(ModelHandle model, int** tokens, UIntPtr* count);
+        public const int QWEN_TEXT_ADDED_TOKENS = 1;
+        public const int QWEN_TEXT_SKIP_SPECIAL = 2;
+        public const int QWEN_TOKEN_ADDED = 1;
+        public const int QWEN_TOKEN_SPECIAL = 2;
+        public const int QWEN_TOKEN_END_OF_TURN = 4;
+        public const int QWEN_TOKEN_PADDING = 8;
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_tokenize(ModelHandle model, byte* text, UIntPtr length, uint flags, int* tokens, UIntPtr capacity, UIntPtr* needed);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_detokenize(ModelHandle model, int* tokens, UIntPtr count, uint flags, byte* text, UIntPtr capacity, UIntPtr* needed);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_token_bytes(ModelHandle model, int token, byte** bytes, UIntPtr* length);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_token_kind(ModelHandle model, int token, uint* kind);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_token_find(ModelHandle model, byte* spelling, UIntPtr length, int* token);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_stream_decoder_new(ModelHandle model, uint flags, out StreamDecoderHandle decoder);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern void qwen_stream_decoder_free(IntPtr decoder);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_stream_decoder_push(StreamDecoderHandle decoder, int token, byte** text, UIntPtr* length);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_stream_decoder_finish(StreamDecoderHandle decoder, byte** text, UIntPtr* length);
+        public const int QWEN_CHAT_AS_TRANSFORMERS = 4;
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_chat_render(ModelHandle model, byte* json, UIntPtr length, uint flags, byte* rendered, UIntPtr capacity, UIntPtr* needed);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_chat_tokenize(ModelHandle model, byte* json, UIntPtr length, uint flags, int* tokens, UIntPtr capacity, UIntPtr* needed);
+        public const int QWEN_SET_TEMPERATURE = 1;
+        public const int QWEN_SET_TOP_K = 2;
+        public const int QWEN_SET_TOP_P = 4;
+        public const int QWEN_SET_MIN_P = 8;
+        public const int QWEN_SET_REPETITION_PENALTY = 16;
+        public const int QWEN_SET_PRESENCE_PENALTY = 32;
+        public const int QWEN_SET_FREQUENCY_PENALTY = 64;
+        public const int QWEN_SET_PENALTY_WINDOW = 128;
+        public const int QWEN_SET_SEED = 256;
+        public const int QWEN_PRESET_CHAT = 0;
+        public const int QWEN_PRESET_GREEDY = 1;
+        public const int QWEN_PRESET_THINKING = 2;
+        public const int QWEN_PRESET_PRECISE = 3;
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_sampling_options_init(qwen_sampling_options* options, UIntPtr size);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_options_init(qwen_session_options* options, UIntPtr size);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_new(ModelHandle model, qwen_session_options* options, out SessionHandle session);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern void qwen_session_free(IntPtr session);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_feed(SessionHandle session, int* tokens, UIntPtr count);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_feed_text(SessionHandle session, byte* text, UIntPtr length, uint flags);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_feed_chat(SessionHandle session, byte* json, UIntPtr length, uint flags, UIntPtr* total, UIntPtr* computed);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_next_token(SessionHandle session, int* token);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_logits(SessionHandle session, float** logits, UIntPtr* count);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_position(SessionHandle session, UIntPtr* position);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_context_limit(SessionHandle session, UIntPtr* limit);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_tokens(SessionHandle session, int** tokens, UIntPtr* count);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_set_sampling(SessionHandle session, qwen_sampling_options* options);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_set_progress(SessionHandle session, qwen_progress_callback callback, void* user);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_reset(SessionHandle session);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_cancel(SessionHandle session);
+    }
+}

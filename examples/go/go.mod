@@ -1,0 +1,3 @@
+module libqwen35
+
+go 1.19

@@ -1,0 +1,218 @@
+-- Generated from include/qwen35.h by `make header`. Do not edit.
+-- The C interface as LuaJIT's ffi sees it. What it means is in qwen35.h.
+local ffi = require("ffi")
+
+ffi.cdef[[
+typedef int32_t qwen_status;
+const char *qwen_last_error(void);
+const char *qwen_status_name(qwen_status status);
+const char *qwen_version(void);
+uint32_t qwen_abi_version(void);
+const char *qwen_build_info(void);
+const char *qwen_cpu_info(void);
+typedef struct qwen_model qwen_model;
+typedef int32_t qwen_isa;
+typedef struct {
+    uint32_t struct_size;
+    uint32_t flags;
+    uint32_t threads;
+    qwen_isa isa;
+} qwen_model_options;
+typedef struct {
+    uint32_t struct_size;
+    uint32_t has_weights;
+    uint32_t has_chat_template;
+    uint32_t token_count;
+    uint32_t vocab_size;
+    uint32_t context_limit;
+    uint32_t hidden_size;
+    uint32_t layer_count;
+    uint32_t threads;
+    qwen_isa isa;
+    uint64_t weight_bytes;
+} qwen_model_info;
+qwen_status qwen_model_options_init(qwen_model_options *options, size_t size);
+qwen_status qwen_model_open(const char *path,
+                            size_t path_length,
+                            const qwen_model_options *options,
+                            qwen_model **model);
+void qwen_model_free(qwen_model *model);
+qwen_status qwen_model_get_info(const qwen_model *model, qwen_model_info *info);
+qwen_status qwen_model_end_tokens(const qwen_model *model,
+                                  const int32_t **tokens,
+                                  size_t *count);
+qwen_status qwen_tokenize(const qwen_model *model,
+                          const char *text,
+                          size_t length,
+                          uint32_t flags,
+                          int32_t *tokens,
+                          size_t capacity,
+                          size_t *needed);
+qwen_status qwen_detokenize(const qwen_model *model,
+                            const int32_t *tokens,
+                            size_t count,
+                            uint32_t flags,
+                            char *text,
+                            size_t capacity,
+                            size_t *needed);
+qwen_status qwen_token_bytes(const qwen_model *model,
+                             int32_t token,
+                             const char **bytes,
+                             size_t *length);
+qwen_status qwen_token_kind(const qwen_model *model, int32_t token, uint32_t *kind);
+qwen_status qwen_token_find(const qwen_model *model,
+                            const char *spelling,
+                            size_t length,
+                            int32_t *token);
+typedef struct qwen_stream_decoder qwen_stream_decoder;
+qwen_status qwen_stream_decoder_new(const qwen_model *model,
+                                    uint32_t flags,
+                                    qwen_stream_decoder **decoder);
+void qwen_stream_decoder_free(qwen_stream_decoder *decoder);
+qwen_status qwen_stream_decoder_push(qwen_stream_decoder *decoder,
+                                     int32_t token,
+                                     const char **text,
+                                     size_t *length);
+qwen_status qwen_stream_decoder_finish(qwen_stream_decoder *decoder,
+                                       const char **text,
+                                       size_t *length);
+qwen_status qwen_chat_render(const qwen_model *model,
+                             const char *json,
+                             size_t length,
+                             uint32_t flags,
+                             char *rendered,
+                             size_t capacity,
+                             size_t *needed);
+qwen_status qwen_chat_tokenize(const qwen_model *model,
+                               const char *json,
+                               size_t length,
+                               uint32_t flags,
+                               int32_t *tokens,
+                               size_t capacity,
+                               size_t *needed);
+typedef int32_t qwen_preset;
+typedef struct {
+    int32_t token;
+    float bias;
+} qwen_logit_bias;
+typedef struct {
+    uint32_t struct_size;
+    uint32_t set;
+    qwen_preset preset;
+    float temperature;
+    uint32_t top_k;
+    float top_p;
+    float min_p;
+    float repetition_penalty;
+    float presence_penalty;
+    float frequency_penalty;
+    uint32_t penalty_window;
+    uint32_t reserved;
+    uint64_t seed;
+    const qwen_logit_bias *logit_bias;
+    size_t logit_bias_count;
+} qwen_sampling_options;
+qwen_status qwen_sampling_options_init(qwen_sampling_options *options, size_t size);
+typedef struct qwen_session qwen_session;
+typedef struct {
+    uint32_t struct_size;
+    uint32_t flags;
+    uint64_t context_limit;
+    const qwen_sampling_options *sampling;
+} qwen_session_options;
+typedef int32_t (*qwen_progress_callback)(size_t done, size_t total, void *user);
+qwen_status qwen_session_options_init(qwen_session_options *options, size_t size);
+qwen_status qwen_session_new(const qwen_model *model,
+                             const qwen_session_options *options,
+                             qwen_session **session);
+void qwen_session_free(qwen_session *session);
+qwen_status qwen_session_feed(qwen_session *session, const int32_t *tokens, size_t count);
+qwen_status qwen_session_feed_text(qwen_session *session,
+                                   const char *text,
+                                   size_t length,
+                                   uint32_t flags);
+qwen_status qwen_session_feed_chat(qwen_session *session,
+                                   const char *json,
+                                   size_t length,
+                                   uint32_t flags,
+                                   size_t *total,
+                                   size_t *computed);
+qwen_status qwen_session_next_token(qwen_session *session, int32_t *token);
+qwen_status qwen_session_logits(qwen_session *session, const float **logits, size_t *count);
+qwen_status qwen_session_position(const qwen_session *session, size_t *position);
+qwen_status qwen_session_context_limit(const qwen_session *session, size_t *limit);
+qwen_status qwen_session_tokens(const qwen_session *session,
+                                const int32_t **tokens,
+                                size_t *count);
+qwen_status qwen_session_set_sampling(qwen_session *session,
+                                      const qwen_sampling_options *options);
+qwen_status qwen_session_set_progress(qwen_session *session,
+                                      qwen_progress_callback callback,
+                                      void *user);
+qwen_status qwen_session_reset(qwen_session *session);
+qwen_status qwen_session_cancel(const qwen_session *session);
+]]
+
+local abi = {}
+
+abi.constants = {
+    QWEN_OK = 0,
+    QWEN_END_OF_TURN = 1,
+    QWEN_LIMIT_REACHED = 2,
+    QWEN_CANCELLED = 3,
+    QWEN_ERROR_INVALID_ARGUMENT = -1,
+    QWEN_ERROR_INVALID_HANDLE = -2,
+    QWEN_ERROR_INVALID_STATE = -3,
+    QWEN_ERROR_BUFFER_TOO_SMALL = -4,
+    QWEN_ERROR_BUSY = -5,
+    QWEN_ERROR_IO = -6,
+    QWEN_ERROR_FORMAT = -7,
+    QWEN_ERROR_UNSUPPORTED = -8,
+    QWEN_ERROR_CONTEXT_OVERFLOW = -9,
+    QWEN_ERROR_TEMPLATE = -10,
+    QWEN_ERROR_NUMERIC = -11,
+    QWEN_ERROR_OUT_OF_MEMORY = -12,
+    QWEN_ERROR_FORKED = -13,
+    QWEN_ERROR_INTERNAL = -14,
+    QWEN_VERSION_MAJOR = 0,
+    QWEN_VERSION_MINOR = 1,
+    QWEN_VERSION_PATCH = 0,
+    QWEN_ABI_VERSION = 0,
+    QWEN_NUL = 0xffffffffffffffffULL,
+    QWEN_MODEL_TOKENIZER_ONLY = 1,
+    QWEN_ISA_AUTO = 0,
+    QWEN_ISA_SCALAR = 1,
+    QWEN_ISA_AVX2 = 2,
+    QWEN_ISA_AVX512 = 3,
+    QWEN_TEXT_ADDED_TOKENS = 1,
+    QWEN_TEXT_SKIP_SPECIAL = 2,
+    QWEN_TOKEN_ADDED = 1,
+    QWEN_TOKEN_SPECIAL = 2,
+    QWEN_TOKEN_END_OF_TURN = 4,
+    QWEN_TOKEN_PADDING = 8,
+    QWEN_CHAT_AS_TRANSFORMERS = 4,
+    QWEN_SET_TEMPERATURE = 1,
+    QWEN_SET_TOP_K = 2,
+    QWEN_SET_TOP_P = 4,
+    QWEN_SET_MIN_P = 8,
+    QWEN_SET_REPETITION_PENALTY = 16,
+    QWEN_SET_PRESENCE_PENALTY = 32,
+    QWEN_SET_FREQUENCY_PENALTY = 64,
+    QWEN_SET_PENALTY_WINDOW = 128,
+    QWEN_SET_SEED = 256,
+    QWEN_PRESET_CHAT = 0,
+    QWEN_PRESET_GREEDY = 1,
+    QWEN_PRESET_THINKING = 2,
+    QWEN_PRESET_PRECISE = 3,
+}
+
+-- The fields of each struct, in order.
+abi.structs = {
+    qwen_model_options = {"struct_size", "flags", "threads", "isa"},
+    qwen_model_info = {"struct_size", "has_weights", "has_chat_template", "token_count", "vocab_size", "context_limit", "hidden_size", "layer_count", "threads", "isa", "weight_bytes"},
+    qwen_logit_bias = {"token", "bias"},
+    qwen_sampling_options = {"struct_size", "set", "preset", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "penalty_window", "reserved", "seed", "logit_bias", "logit_bias_count"},
+    qwen_session_options = {"struct_size", "flags", "context_limit", "sampling"},
+}
+
+return abi

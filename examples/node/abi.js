@@ -1,0 +1,163 @@
+// Generated from include/qwen35.h by `make header`. Do not edit.
+// The C interface as koffi sees it. What it means is in qwen35.h.
+'use strict';
+
+const koffi = require('koffi');
+
+const constants = {
+  QWEN_OK: 0,
+  QWEN_END_OF_TURN: 1,
+  QWEN_LIMIT_REACHED: 2,
+  QWEN_CANCELLED: 3,
+  QWEN_ERROR_INVALID_ARGUMENT: -1,
+  QWEN_ERROR_INVALID_HANDLE: -2,
+  QWEN_ERROR_INVALID_STATE: -3,
+  QWEN_ERROR_BUFFER_TOO_SMALL: -4,
+  QWEN_ERROR_BUSY: -5,
+  QWEN_ERROR_IO: -6,
+  QWEN_ERROR_FORMAT: -7,
+  QWEN_ERROR_UNSUPPORTED: -8,
+  QWEN_ERROR_CONTEXT_OVERFLOW: -9,
+  QWEN_ERROR_TEMPLATE: -10,
+  QWEN_ERROR_NUMERIC: -11,
+  QWEN_ERROR_OUT_OF_MEMORY: -12,
+  QWEN_ERROR_FORKED: -13,
+  QWEN_ERROR_INTERNAL: -14,
+  QWEN_VERSION_MAJOR: 0,
+  QWEN_VERSION_MINOR: 1,
+  QWEN_VERSION_PATCH: 0,
+  QWEN_ABI_VERSION: 0,
+  QWEN_NUL: 0xffffffffffffffffn,
+  QWEN_MODEL_TOKENIZER_ONLY: 1,
+  QWEN_ISA_AUTO: 0,
+  QWEN_ISA_SCALAR: 1,
+  QWEN_ISA_AVX2: 2,
+  QWEN_ISA_AVX512: 3,
+  QWEN_TEXT_ADDED_TOKENS: 1,
+  QWEN_TEXT_SKIP_SPECIAL: 2,
+  QWEN_TOKEN_ADDED: 1,
+  QWEN_TOKEN_SPECIAL: 2,
+  QWEN_TOKEN_END_OF_TURN: 4,
+  QWEN_TOKEN_PADDING: 8,
+  QWEN_CHAT_AS_TRANSFORMERS: 4,
+  QWEN_SET_TEMPERATURE: 1,
+  QWEN_SET_TOP_K: 2,
+  QWEN_SET_TOP_P: 4,
+  QWEN_SET_MIN_P: 8,
+  QWEN_SET_REPETITION_PENALTY: 16,
+  QWEN_SET_PRESENCE_PENALTY: 32,
+  QWEN_SET_FREQUENCY_PENALTY: 64,
+  QWEN_SET_PENALTY_WINDOW: 128,
+  QWEN_SET_SEED: 256,
+  QWEN_PRESET_CHAT: 0,
+  QWEN_PRESET_GREEDY: 1,
+  QWEN_PRESET_THINKING: 2,
+  QWEN_PRESET_PRECISE: 3,
+};
+
+// Types, in the order in which they need each other.
+const structs = {};
+koffi.alias('qwen_status', 'int32_t');
+koffi.opaque('qwen_model');
+koffi.alias('qwen_isa', 'int32_t');
+structs.qwen_model_options = koffi.struct('qwen_model_options', {
+  struct_size: 'uint32_t',
+  flags: 'uint32_t',
+  threads: 'uint32_t',
+  isa: 'qwen_isa',
+});
+structs.qwen_model_info = koffi.struct('qwen_model_info', {
+  struct_size: 'uint32_t',
+  has_weights: 'uint32_t',
+  has_chat_template: 'uint32_t',
+  token_count: 'uint32_t',
+  vocab_size: 'uint32_t',
+  context_limit: 'uint32_t',
+  hidden_size: 'uint32_t',
+  layer_count: 'uint32_t',
+  threads: 'uint32_t',
+  isa: 'qwen_isa',
+  weight_bytes: 'uint64_t',
+});
+koffi.opaque('qwen_stream_decoder');
+koffi.alias('qwen_preset', 'int32_t');
+structs.qwen_logit_bias = koffi.struct('qwen_logit_bias', {
+  token: 'int32_t',
+  bias: 'float',
+});
+structs.qwen_sampling_options = koffi.struct('qwen_sampling_options', {
+  struct_size: 'uint32_t',
+  set: 'uint32_t',
+  preset: 'qwen_preset',
+  temperature: 'float',
+  top_k: 'uint32_t',
+  top_p: 'float',
+  min_p: 'float',
+  repetition_penalty: 'float',
+  presence_penalty: 'float',
+  frequency_penalty: 'float',
+  penalty_window: 'uint32_t',
+  reserved: 'uint32_t',
+  seed: 'uint64_t',
+  logit_bias: 'const qwen_logit_bias *',
+  logit_bias_count: 'size_t',
+});
+koffi.opaque('qwen_session');
+structs.qwen_session_options = koffi.struct('qwen_session_options', {
+  struct_size: 'uint32_t',
+  flags: 'uint32_t',
+  context_limit: 'uint64_t',
+  sampling: 'const qwen_sampling_options *',
+});
+koffi.proto('int32_t qwen_progress_callback(size_t done, size_t total, void *user)');
+
+const functions = {
+  qwen_last_error: 'const char *qwen_last_error()',
+  qwen_status_name: 'const char *qwen_status_name(qwen_status status)',
+  qwen_version: 'const char *qwen_version()',
+  qwen_abi_version: 'uint32_t qwen_abi_version()',
+  qwen_build_info: 'const char *qwen_build_info()',
+  qwen_cpu_info: 'const char *qwen_cpu_info()',
+  qwen_model_options_init: 'qwen_status qwen_model_options_init(_Inout_ qwen_model_options *options, size_t size)',
+  qwen_model_open: 'qwen_status qwen_model_open(const uint8_t *path, size_t path_length, const qwen_model_options *options, _Out_ qwen_model **model)',
+  qwen_model_free: 'void qwen_model_free(qwen_model *model)',
+  qwen_model_get_info: 'qwen_status qwen_model_get_info(const qwen_model *model, _Inout_ qwen_model_info *info)',
+  qwen_model_end_tokens: 'qwen_status qwen_model_end_tokens(const qwen_model *model, _Out_ const int32_t **tokens, _Out_ size_t *count)',
+  qwen_tokenize: 'qwen_status qwen_tokenize(const qwen_model *model, const uint8_t *text, size_t length, uint32_t flags, _Out_ int32_t *tokens, size_t capacity, _Out_ size_t *needed)',
+  qwen_detokenize: 'qwen_status qwen_detokenize(const qwen_model *model, const int32_t *tokens, size_t count, uint32_t flags, _Out_ uint8_t *text, size_t capacity, _Out_ size_t *needed)',
+  qwen_token_bytes: 'qwen_status qwen_token_bytes(const qwen_model *model, int32_t token, _Out_ const void **bytes, _Out_ size_t *length)',
+  qwen_token_kind: 'qwen_status qwen_token_kind(const qwen_model *model, int32_t token, _Out_ uint32_t *kind)',
+  qwen_token_find: 'qwen_status qwen_token_find(const qwen_model *model, const uint8_t *spelling, size_t length, _Out_ int32_t *token)',
+  qwen_stream_decoder_new: 'qwen_status qwen_stream_decoder_new(const qwen_model *model, uint32_t flags, _Out_ qwen_stream_decoder **decoder)',
+  qwen_stream_decoder_free: 'void qwen_stream_decoder_free(qwen_stream_decoder *decoder)',
+  qwen_stream_decoder_push: 'qwen_status qwen_stream_decoder_push(qwen_stream_decoder *decoder, int32_t token, _Out_ const void **text, _Out_ size_t *length)',
+  qwen_stream_decoder_finish: 'qwen_status qwen_stream_decoder_finish(qwen_stream_decoder *decoder, _Out_ const void **text, _Out_ size_t *length)',
+  qwen_chat_render: 'qwen_status qwen_chat_render(const qwen_model *model, const uint8_t *json, size_t length, uint32_t flags, _Out_ uint8_t *rendered, size_t capacity, _Out_ size_t *needed)',
+  qwen_chat_tokenize: 'qwen_status qwen_chat_tokenize(const qwen_model *model, const uint8_t *json, size_t length, uint32_t flags, _Out_ int32_t *tokens, size_t capacity, _Out_ size_t *needed)',
+  qwen_sampling_options_init: 'qwen_status qwen_sampling_options_init(_Inout_ qwen_sampling_options *options, size_t size)',
+  qwen_session_options_init: 'qwen_status qwen_session_options_init(_Inout_ qwen_session_options *options, size_t size)',
+  qwen_session_new: 'qwen_status qwen_session_new(const qwen_model *model, const qwen_session_options *options, _Out_ qwen_session **session)',
+  qwen_session_free: 'void qwen_session_free(qwen_session *session)',
+  qwen_session_feed: 'qwen_status qwen_session_feed(qwen_session *session, const int32_t *tokens, size_t count)',
+  qwen_session_feed_text: 'qwen_status qwen_session_feed_text(qwen_session *session, const uint8_t *text, size_t length, uint32_t flags)',
+  qwen_session_feed_chat: 'qwen_status qwen_session_feed_chat(qwen_session *session, const uint8_t *json, size_t length, uint32_t flags, _Out_ size_t *total, _Out_ size_t *computed)',
+  qwen_session_next_token: 'qwen_status qwen_session_next_token(qwen_session *session, _Out_ int32_t *token)',
+  qwen_session_logits: 'qwen_status qwen_session_logits(qwen_session *session, _Out_ const float **logits, _Out_ size_t *count)',
+  qwen_session_position: 'qwen_status qwen_session_position(const qwen_session *session, _Out_ size_t *position)',
+  qwen_session_context_limit: 'qwen_status qwen_session_context_limit(const qwen_session *session, _Out_ size_t *limit)',
+  qwen_session_tokens: 'qwen_status qwen_session_tokens(const qwen_session *session, _Out_ const int32_t **tokens, _Out_ size_t *count)',
+  qwen_session_set_sampling: 'qwen_status qwen_session_set_sampling(qwen_session *session, const qwen_sampling_options *options)',
+  qwen_session_set_progress: 'qwen_status qwen_session_set_progress(qwen_session *session, qwen_progress_callback *callback, void *user)',
+  qwen_session_reset: 'qwen_status qwen_session_reset(qwen_session *session)',
+  qwen_session_cancel: 'qwen_status qwen_session_cancel(const qwen_session *session)',
+};
+
+// Opens the library and binds every function.
+function load(path) {
+  const library = koffi.load(path);
+  const bound = {};
+  for (const name of Object.keys(functions)) bound[name] = library.func(functions[name]);
+  return bound;
+}
+
+module.exports = { constants, structs, load };

@@ -1,0 +1,241 @@
+// Qwen3.5 language models on x86-64 CPUs, for Node.js. Long calls run in threads of their own.
+//
+//   const { Model } = require('./qwen35.js');
+//   const model = await Model.open('path/to/Qwen3.5-0.8B');
+//   const session = await model.session();
+//   await session.feedChat({ messages: [{ role: 'user', content: 'Hello!' }] });
+//   for await (const piece of session.stream({ maxTokens: 100 })) process.stdout.write(piece);
+'use strict';
+
+const path = require('node:path');
+const { Worker } = require('node:worker_threads');
+const { QwenError, bytes, check, constants, koffi, load, sized, structs } =
+  require('./library.js');
+
+// The outcome of a call that cancel() ended.
+class CancelledError extends Error {
+  constructor() {
+    super('the call was cancelled');
+    this.name = 'CancelledError';
+  }
+}
+
+// A thread, and the requests that it has not answered.
+class Thread {
+  #worker;
+  #waiting = new Map();
+  #last = 0;
+
+  constructor(library) {
+    this.#worker = new Worker(path.join(__dirname, 'worker.js'), { workerData: { library } });
+    this.#worker.unref();
+    this.#worker.on('message', ({ id, answer, error }) => {
+      const { resolve, reject } = this.#waiting.get(id);
+      this.#waiting.delete(id);
+      if (this.#waiting.size === 0) this.#worker.unref();
+      if (error === undefined) return resolve(answer);
+      const kinds = { RangeError, TypeError };
+      reject(error.status === undefined ? new (kinds[error.kind] || Error)(error.message)
+        : new QwenError(error.message, error.status, error.statusName));
+    });
+    const fail = (error) => {
+      for (const { reject } of this.#waiting.values()) reject(error);
+      this.#waiting.clear();
+    };
+    this.#worker.on('error', fail);
+    this.#worker.on('exit', () => fail(new Error('the session is closed')));
+  }
+
+  ask(action, request = {}) {
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(++this.#last, { resolve, reject });
+      this.#worker.ref(); // a request keeps the process alive, an idle thread does not
+      this.#worker.postMessage({ id: this.#last, action, request });
+    });
+  }
+
+  end() {
+    return this.#worker.terminate();
+  }
+}
+
+class Model {
+  #handle;
+  #library;
+
+  constructor(handle, library) {
+    this.#handle = handle;
+    this.#library = library;
+    freed.register(this, { free: 'qwen_model_free', handle }, this);
+  }
+
+  // Opens the checkpoint in a folder. Options: threads, isa ('auto', 'scalar', 'avx2',
+  // 'avx512'), tokenizerOnly, library (the path of libqwen35.so).
+  static async open(folder, { library, ...options } = {}) {
+    load(library);
+    const thread = new Thread(library);
+    try {
+      return new Model(await thread.ask('openModel', { path: String(folder), ...options }), library);
+    } finally {
+      await thread.end();
+    }
+  }
+
+  get handle() {
+    if (this.#handle === null) throw new Error('the model is closed');
+    return this.#handle;
+  }
+
+  // Frees it. Sessions that are open keep what they need.
+  close() {
+    if (this.#handle === null) return;
+    freed.unregister(this);
+    load().qwen_model_free(this.#handle);
+    this.#handle = null;
+  }
+
+  // The fields of qwen_model_info.
+  get info() {
+    const raw = {};
+    for (const name of Object.keys(koffi.type(structs.qwen_model_info).members)) raw[name] = 0;
+    raw.struct_size = koffi.sizeof(structs.qwen_model_info);
+    check(load().qwen_model_get_info(this.handle, raw));
+    return raw;
+  }
+
+  // An Int32Array of ids. addedTokens: spellings such as "<|im_end|>" become those tokens;
+  // not for text that a user wrote.
+  tokenize(text, { addedTokens = false } = {}) {
+    const data = bytes(text), flags = addedTokens ? constants.QWEN_TEXT_ADDED_TOKENS : 0;
+    return sized(Int32Array, (...to) =>
+      load().qwen_tokenize(this.handle, data, data.length, flags, ...to));
+  }
+
+  detokenize(tokens, { skipSpecial = false } = {}) {
+    const data = Int32Array.from(tokens), flags = skipSpecial ? constants.QWEN_TEXT_SKIP_SPECIAL : 0;
+    return Buffer.from(sized(Uint8Array, (...to) =>
+      load().qwen_detokenize(this.handle, data, data.length, flags, ...to))).toString('utf8');
+  }
+
+  // chat: { messages, tools, enable_thinking, add_generation_prompt }.
+  renderChat(chat) {
+    const data = bytes(JSON.stringify(chat));
+    return Buffer.from(sized(Uint8Array, (...to) =>
+      load().qwen_chat_render(this.handle, data, data.length, 0, ...to))).toString('utf8');
+  }
+
+  // A new session. Options: contextLimit, and sampling: { preset ('chat', 'greedy',
+  // 'thinking', 'precise'), temperature, topK, topP, minP, repetitionPenalty,
+  // presencePenalty, frequencyPenalty, penaltyWindow, seed, logitBias: { id: number } }.
+  async session(options = {}) {
+    const thread = new Thread(this.#library);
+    try {
+      return new Session(await thread.ask('openSession', { model: this.handle, ...options }), thread);
+    } catch (error) {
+      await thread.end();
+      throw error;
+    }
+  }
+}
+
+class Session {
+  #handle;
+  #thread;
+
+  constructor(handle, thread) {
+    this.#handle = handle;
+    this.#thread = thread;
+  }
+
+  // Makes a call; `signal` cancels it, and so does cancel().
+  async #ask(action, request, signal) {
+    if (this.#handle === null) throw new Error('the session is closed');
+    signal?.throwIfAborted();
+    let asked = false;
+    const abort = () => { asked = true; this.cancel(); };
+    signal?.addEventListener('abort', abort, { once: true });
+    try {
+      const answer = await this.#thread.ask(action, request);
+      if (answer.status === constants.QWEN_CANCELLED) {
+        if (asked) throw signal.reason;
+        throw new CancelledError();
+      }
+      if (asked) await this.#thread.ask('forget');
+      return answer;
+    } finally {
+      signal?.removeEventListener('abort', abort);
+    }
+  }
+
+  async feed(tokens, { signal } = {}) {
+    await this.#ask('feed', { tokens }, signal);
+  }
+
+  async feedText(prompt, { addedTokens, signal } = {}) {
+    await this.#ask('feedText', { prompt, addedTokens }, signal);
+  }
+
+  // Makes the session hold exactly this conversation, ready for the answer. Call it once per
+  // turn with all messages so far. Gives { total, computed } in tokens.
+  async feedChat(chat, { signal } = {}) {
+    const { total, computed } = await this.#ask('feedChat', { chat }, signal);
+    return { total, computed };
+  }
+
+  // { token, endOfTurn }, or null when the context is full.
+  async next({ signal } = {}) {
+    const { status, token } = await this.#ask('next', {}, signal);
+    if (status === constants.QWEN_LIMIT_REACHED) return null;
+    return { token, endOfTurn: status === constants.QWEN_END_OF_TURN };
+  }
+
+  // Text of the next tokens in whole characters, made while it is walked. Leaving it early is
+  // fine: the session stands behind the last piece that was taken.
+  async *stream({ maxTokens = Infinity, signal } = {}) {
+    await this.#ask('finish', {}); // of a walk that was left
+    for (let left = maxTokens; left > 0; left--) {
+      const { status, text } = await this.#ask('piece', {}, signal);
+      if (status !== constants.QWEN_OK) break;
+      if (text !== '') yield text;
+    }
+    const { text } = await this.#ask('finish', {});
+    if (text !== '') yield text;
+  }
+
+  // A Float32Array of the token after the sequence.
+  async logits({ signal } = {}) {
+    return (await this.#ask('logits', {}, signal)).logits;
+  }
+
+  // An Int32Array of all ids, fed and generated.
+  async tokens() {
+    return (await this.#ask('tokens', {})).tokens;
+  }
+
+  async setSampling(sampling) {
+    await this.#ask('setSampling', { sampling });
+  }
+
+  async reset() {
+    await this.#ask('reset', {});
+  }
+
+  // Cancels the call in progress, or the next one. Returns at once.
+  cancel() {
+    if (this.#handle !== null) load().qwen_session_cancel(this.#handle);
+  }
+
+  // Frees it; a call in progress is cancelled.
+  async close() {
+    if (this.#handle === null) return;
+    this.cancel();
+    this.#handle = null;
+    await this.#thread.ask('close');
+    await this.#thread.end();
+  }
+}
+
+// Handles of objects that were forgotten without close().
+const freed = new FinalizationRegistry(({ free, handle }) => load()[free](handle));
+
+module.exports = { CancelledError, Model, QwenError, Session, constants };

@@ -1,0 +1,31 @@
+"""Qwen3.5 language models on x86-64 CPUs.
+
+    import qwen35
+
+    with qwen35.Model("path/to/Qwen3.5-0.8B") as model, model.session() as session:
+        session.feed_chat([{"role": "user", "content": "Hello!"}])
+        for piece in session.stream(max_tokens=100):
+            print(piece, end="", flush=True)
+
+Calls release the GIL. One model can be used by many threads; a session by one at a time.
+Ctrl-C during a call cancels it and raises KeyboardInterrupt; the session can be used on.
+"""
+
+from ._library import Cancelled, Error, load, version
+from .model import Model, ModelInfo
+from .sampling import Sampling
+from .session import Fed, Next, Session
+
+__all__ = [
+    "Cancelled",
+    "Error",
+    "Fed",
+    "Model",
+    "ModelInfo",
+    "Next",
+    "Sampling",
+    "Session",
+    "load",
+    "version",
+]
+__version__ = "0.1.0"

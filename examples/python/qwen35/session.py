@@ -1,0 +1,231 @@
+"""Sequences being continued."""
+
+import ctypes
+import weakref
+from array import array
+from types import TracebackType
+from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Type
+
+from . import _abi
+from ._calls import Calls
+from ._library import Cancelled, Message, borrowed, check, conversation, ids, load
+from .model import Model
+from .sampling import Sampling
+
+
+class Next(NamedTuple):
+    """A token, and whether it ends the turn."""
+
+    token: int
+    end_of_turn: bool
+
+
+class Fed(NamedTuple):
+    """The tokens of a conversation, and how many of them the call computed."""
+
+    total: int
+    computed: int
+
+
+class Session:
+    """A sequence on a model, used by one thread at a time. A concurrent call is an Error.
+
+    context_limit: the most tokens it may hold; 0 is what the model was made for.
+    """
+
+    def __init__(
+        self, model: Model, *, context_limit: int = 0, sampling: Optional[Sampling] = None
+    ) -> None:
+        self._library = load()
+        self._model = model.handle
+        options = _abi.qwen_session_options(
+            struct_size=ctypes.sizeof(_abi.qwen_session_options), context_limit=context_limit
+        )
+        if sampling is not None:
+            options.sampling = ctypes.pointer(sampling.raw())
+        handle = ctypes.POINTER(_abi.qwen_session)()
+        check(self._library.qwen_session_new(self._model, options, handle))
+        self._handle = handle
+        self._decoder = ctypes.POINTER(_abi.qwen_stream_decoder)()
+        status = self._library.qwen_stream_decoder_new(
+            self._model, _abi.QWEN_TEXT_SKIP_SPECIAL, self._decoder
+        )
+        self._calls = Calls()
+        self._free = weakref.finalize(self, _free, self._library, handle, self._decoder, self._calls)
+        self._progress: Any = None
+        self._progress_error: Optional[BaseException] = None
+        check(status)
+
+    def close(self) -> None:
+        """Frees it. A call of another thread is cancelled."""
+        self._free()
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        value: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+    @property
+    def handle(self) -> Any:
+        """The qwen_session, for calls of the C interface; a closed one is a ValueError."""
+        if not self._free.alive:
+            raise ValueError("the session is closed")
+        return self._handle
+
+    def _call(self, function: Any, *arguments: Any) -> int:
+        handle = self.handle
+
+        def forget() -> None:
+            """Takes back a cancel that no call has answered: the next call does so."""
+            logits, count = ctypes.POINTER(ctypes.c_float)(), ctypes.c_size_t()
+            if self._library.qwen_session_logits(handle, logits, count) < 0:
+                self._library.qwen_session_reset(handle)  # the sequence is empty
+
+        status = self._calls.make(
+            lambda: int(function(handle, *arguments)), self.cancel, forget
+        )
+        if status == _abi.QWEN_CANCELLED:
+            error, self._progress_error = self._progress_error, None
+            if error is not None:
+                raise error
+            raise Cancelled("the call was cancelled")
+        return status
+
+    def feed(self, tokens: Sequence[int]) -> None:
+        """Appends tokens and computes them."""
+        data = ids(tokens)
+        self._call(self._library.qwen_session_feed, data, len(data))
+
+    def feed_text(self, text: str, *, added_tokens: bool = False) -> None:
+        """Appends text, for plain continuation."""
+        data = text.encode()
+        flags = _abi.QWEN_TEXT_ADDED_TOKENS if added_tokens else 0
+        self._call(self._library.qwen_session_feed_text, data, len(data), flags)
+
+    def feed_chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Optional[Sequence[Mapping[str, Any]]] = None,
+        enable_thinking: Optional[bool] = None,
+    ) -> Fed:
+        """Makes the session hold exactly this conversation, ready for the answer.
+
+        Call it once per turn with all messages so far: what the session holds already is
+        not computed again.
+        """
+        total, computed = ctypes.c_size_t(), ctypes.c_size_t()
+        chat = conversation(messages, tools, enable_thinking)
+        self._call(
+            self._library.qwen_session_feed_chat,
+            *chat,
+            0,
+            ctypes.byref(total),
+            ctypes.byref(computed),
+        )
+        return Fed(total.value, computed.value)
+
+    def next(self) -> Optional[Next]:
+        """Chooses the next token; None when the context is full."""
+        token = ctypes.c_int32()
+        status = self._call(self._library.qwen_session_next_token, ctypes.byref(token))
+        if status == _abi.QWEN_LIMIT_REACHED:
+            return None
+        return Next(token.value, status == _abi.QWEN_END_OF_TURN)
+
+    def stream(self, max_tokens: Optional[int] = None) -> Iterator[str]:
+        """Text of the next tokens in whole characters, made while it is walked.
+
+        It ends at an end of turn, at a full context, or after max_tokens. Leaving it early
+        is fine: the session stands behind the last piece that was taken.
+        """
+        push, finish = (
+            self._library.qwen_stream_decoder_push,
+            self._library.qwen_stream_decoder_finish,
+        )
+        left = max_tokens
+        borrowed(lambda *to: finish(self._decoder, *to))  # of a walk that was left
+        while left is None or left > 0:
+            found = self.next()
+            if found is None or found.end_of_turn:
+                break
+            token = found.token
+            piece = borrowed(lambda *to: push(self._decoder, token, *to))
+            left = None if left is None else left - 1
+            if piece:
+                yield piece.decode()
+        rest = borrowed(lambda *to: finish(self._decoder, *to))
+        if rest:
+            yield rest.decode()
+
+    def logits(self) -> "array[float]":
+        """A copy of the logits of the token after the sequence, as the network gives them."""
+        data, count = ctypes.POINTER(ctypes.c_float)(), ctypes.c_size_t()
+        self._call(self._library.qwen_session_logits, ctypes.byref(data), ctypes.byref(count))
+        copy = array("f")
+        copy.frombytes(ctypes.string_at(data, 4 * count.value))
+        return copy
+
+    @property
+    def tokens(self) -> List[int]:
+        """The sequence: all ids, fed and generated."""
+        data, count = ctypes.POINTER(ctypes.c_int32)(), ctypes.c_size_t()
+        check(self._library.qwen_session_tokens(self.handle, data, count))
+        return data[: count.value]
+
+    @property
+    def position(self) -> int:
+        """The length of the sequence."""
+        position = ctypes.c_size_t()
+        check(self._library.qwen_session_position(self.handle, position))
+        return position.value
+
+    @property
+    def context_limit(self) -> int:
+        """The most tokens the sequence may hold."""
+        limit = ctypes.c_size_t()
+        check(self._library.qwen_session_context_limit(self.handle, limit))
+        return limit.value
+
+    def set_sampling(self, sampling: Optional[Sampling]) -> None:
+        """Chooses tokens so from now on; None is the default."""
+        raw = None if sampling is None else ctypes.byref(sampling.raw())
+        check(self._library.qwen_session_set_sampling(self.handle, raw))
+
+    def set_progress(self, callback: Optional[Callable[[int, int], object]]) -> None:
+        """Has callback(done, total) called during long calls, on the thread that computes.
+
+        What it raises cancels the call, which then raises it; so does returning False (the
+        call raises Cancelled). It must not use this session. None ends it.
+        """
+
+        def forward(done: int, total: int, user: Any) -> int:
+            try:
+                return int(callback is not None and callback(done, total) is False)
+            except BaseException as error:
+                self._progress_error = error
+                return 1
+
+        raw = _abi.qwen_progress_callback() if callback is None else _abi.qwen_progress_callback(forward)
+        check(self._library.qwen_session_set_progress(self.handle, raw, None))
+        self._progress = raw  # must live as long as the library may call it
+
+    def reset(self) -> None:
+        """Empties the sequence."""
+        check(self._library.qwen_session_reset(self.handle))
+
+    def cancel(self) -> None:
+        """Cancels the call in progress, or the next one. Any thread, any time."""
+        self._library.qwen_session_cancel(self._handle)
+
+
+def _free(library: Any, session: Any, decoder: Any, calls: Calls) -> None:
+    calls.close()
+    library.qwen_session_free(session)
+    library.qwen_stream_decoder_free(decoder)

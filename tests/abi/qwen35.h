@@ -1,0 +1,905 @@
+/*
+ * qwen35.h: Qwen3.5 on CPUs, behind a C ABI.
+ *
+ * Generated from src/capi/ by `make header`. Do not edit.
+ *
+ * Rules that hold for every function:
+ *
+ * Results.   A qwen_status is returned: 0 is success, positive is an outcome that is no
+ *            error, negative is an error; qwen_last_error() then says what and why. A
+ *            handle that a failing call should have made is NULL. Every status can be
+ *            QWEN_ERROR_INTERNAL (a defect) beside those listed, and every call on a handle
+ *            QWEN_ERROR_INVALID_HANDLE or QWEN_ERROR_BUSY.
+ * Threads.   A const handle may be used by many threads at once, a non-const handle by
+ *            one at a time; a concurrent call returns QWEN_ERROR_BUSY and does nothing.
+ *            qwen_session_cancel() may be called by any thread at any time.
+ * Ownership. Handles are freed with their own function, in any order; freeing NULL is fine,
+ *            and so is freeing a handle in use: the call inside is cancelled and the memory
+ *            goes when it returns. Everything passed in is copied or used only during the
+ *            call. Pointers handed out are borrowed, for as long as is said. Nothing is
+ *            for free().
+ * Strings.   Pointer and length in bytes, UTF-8; QWEN_NUL as the length means up to a NUL.
+ *            With a length, U+0000 is text like any other. NULL with length 0 is empty.
+ * Buffers.   (buffer, capacity, needed): *needed is set whenever the arguments are valid.
+ *            With buffer NULL and capacity 0 that is all. A buffer that is too small gives
+ *            QWEN_ERROR_BUFFER_TOO_SMALL and is not written to. No NUL is added.
+ * Options.   Structs begin with struct_size: set it to sizeof, everything else to zero
+ *            (the ..._OPTIONS_INIT macros do). Zero means default, and so does NULL
+ *            instead of the struct.
+ * Host.      The library prints nothing, reads no environment variables, installs no signal
+ *            handlers, does not depend on the locale or the working directory, and never
+ *            ends the process. After fork() a model of the parent computes no more in
+ *            the child (QWEN_ERROR_FORKED): open it again there.
+ *
+ * Token ids are int32_t, from 0 to one less than the vocabulary size.
+ */
+#ifndef QWEN35_H
+#define QWEN35_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ======================================================================================
+ * Status codes and errors
+ * ====================================================================================== */
+
+/** What a call came to: QWEN_OK, a positive outcome that is no error, or a negative error. */
+typedef int32_t qwen_status;
+
+/** The call did what it is for. */
+#define QWEN_OK 0
+
+/** The token just produced ends the turn. The session can be fed and continued. */
+#define QWEN_END_OF_TURN 1
+
+/** The context is full: no token was produced. The session stands as it was. */
+#define QWEN_LIMIT_REACHED 2
+
+/**
+ * qwen_session_cancel() or a progress callback ended the call. The session stands at
+ * the position qwen_session_position() reports and can be used on.
+ */
+#define QWEN_CANCELLED 3
+
+/** An argument is NULL, out of range, not UTF-8, or does not fit the others. */
+#define QWEN_ERROR_INVALID_ARGUMENT (-1)
+
+/** A handle is NULL, of another kind, or was freed. */
+#define QWEN_ERROR_INVALID_HANDLE (-2)
+
+/** A call in the wrong order, such as asking for a token before any was fed. */
+#define QWEN_ERROR_INVALID_STATE (-3)
+
+/**
+ * The caller's buffer is too small; `*needed` says how large it must be. Nothing was
+ * written to it.
+ */
+#define QWEN_ERROR_BUFFER_TOO_SMALL (-4)
+
+/** Another thread (or the callback of this one) is using the handle. */
+#define QWEN_ERROR_BUSY (-5)
+
+/** A file could not be opened, mapped or read. */
+#define QWEN_ERROR_IO (-6)
+
+/** A file was read, but it is damaged or not what it must be. */
+#define QWEN_ERROR_FORMAT (-7)
+
+/** Well-formed, but not something this library (or this CPU) runs. */
+#define QWEN_ERROR_UNSUPPORTED (-8)
+
+/** The prompt does not fit into the context. Nothing of it was consumed. */
+#define QWEN_ERROR_CONTEXT_OVERFLOW (-9)
+
+/** The chat template refused the messages or could not be run. */
+#define QWEN_ERROR_TEMPLATE (-10)
+
+/** Logits hold NaN, or no token is left to choose from. */
+#define QWEN_ERROR_NUMERIC (-11)
+
+/** Memory could not be reserved. */
+#define QWEN_ERROR_OUT_OF_MEMORY (-12)
+
+/** The process has forked since the model was opened: open it again in the child. */
+#define QWEN_ERROR_FORKED (-13)
+
+/** A defect in this library. The handle refuses further use; freeing it still works. */
+#define QWEN_ERROR_INTERNAL (-14)
+
+/**
+ * What went wrong in the last call of this thread that failed: what, on what (file,
+ * tensor, offset, argument), what was expected and what was found. Empty before the
+ * first failure.
+ *
+ * UTF-8, ends with a NUL, never NULL. Borrowed: valid until the next call of this thread
+ * that fails, or the end of the thread. Successful calls and positive outcomes leave it.
+ */
+const char *qwen_last_error(void);
+
+/**
+ * The name of a status as it is written in this header, such as "QWEN_ERROR_IO", or
+ * "unknown status".
+ *
+ * The text is static.
+ */
+const char *qwen_status_name(qwen_status status);
+
+/* ======================================================================================
+ * Version
+ * ====================================================================================== */
+
+/** The version of this header, to compare with qwen_version() at run time. */
+#define QWEN_VERSION_MAJOR 0
+
+/** See QWEN_VERSION_MAJOR. */
+#define QWEN_VERSION_MINOR 1
+
+/** See QWEN_VERSION_MAJOR. */
+#define QWEN_VERSION_PATCH 0
+
+/**
+ * The version of the binary interface, to compare with qwen_abi_version() at run time. It
+ * changes, with the SONAME, when a program must be compiled again.
+ */
+#define QWEN_ABI_VERSION 0
+
+/** The version of the library: "MAJOR.MINOR.PATCH". The text is static. */
+const char *qwen_version(void);
+
+/**
+ * The QWEN_ABI_VERSION that the library was built with. A program whose header says
+ * another number must not go on.
+ */
+uint32_t qwen_abi_version(void);
+
+/**
+ * How the library was built: version, compiler, target, profile. For reports of defects;
+ * the form may change. The text is static.
+ */
+const char *qwen_build_info(void);
+
+/**
+ * What the library found on this CPU: the instruction sets it can use and the one it
+ * chooses unless qwen_model_options.isa says otherwise. For reports; the form may change.
+ *
+ * The text is borrowed and stays as it is until the process ends.
+ */
+const char *qwen_cpu_info(void);
+
+/* ======================================================================================
+ * Strings
+ * ====================================================================================== */
+
+/** As the length of a string: it ends with a NUL, which is not part of it. */
+#define QWEN_NUL SIZE_MAX
+
+/* ======================================================================================
+ * Model
+ * ====================================================================================== */
+
+/**
+ * In qwen_model_options.flags: open the tokenizer and the chat template only. A folder
+ * without weights is enough; there are no sessions on such a model.
+ */
+#define QWEN_MODEL_TOKENIZER_ONLY 1
+
+/**
+ * An opened checkpoint: tokenizer, chat template, weights and the threads that compute.
+ *
+ * Every function takes it as const: many threads may use one model at once. Its sessions
+ * and stream decoders keep it open when the handle is freed before them.
+ */
+typedef struct qwen_model qwen_model;
+
+/** The instruction set that computes: one of the QWEN_ISA constants. */
+typedef int32_t qwen_isa;
+
+/** How to open a model. Zero means default, everywhere. */
+typedef struct {
+    /** sizeof(qwen_model_options) */
+    uint32_t struct_size;
+    /** QWEN_MODEL_TOKENIZER_ONLY or 0. */
+    uint32_t flags;
+    /**
+     * Threads that compute, the calling thread included. 0: as many as this process may
+     * use (affinity mask and cgroup quota).
+     */
+    uint32_t threads;
+    /** What computes. AVX2 and AVX-512 give the same bits; SCALAR differs by rounding. */
+    qwen_isa isa;
+} qwen_model_options;
+
+/** What a model is. Set struct_size before asking. */
+typedef struct {
+    /** sizeof(qwen_model_info) */
+    uint32_t struct_size;
+    /** 1 if weights are open, 0 with QWEN_MODEL_TOKENIZER_ONLY. Fields marked (w) are 0 then. */
+    uint32_t has_weights;
+    /** 1 if the checkpoint has a chat template that can be used. */
+    uint32_t has_chat_template;
+    /** Ids from 0 that stand for text. Only these are generated. */
+    uint32_t token_count;
+    /**
+     * (w) Rows of the embedding and number of logits. Ids from token_count on are padding:
+     * allowed as input, never generated, without text.
+     */
+    uint32_t vocab_size;
+    /** (w) The longest sequence the model was made for, in tokens. */
+    uint32_t context_limit;
+    /** (w) Numbers per token between layers. */
+    uint32_t hidden_size;
+    /** (w) Layers. */
+    uint32_t layer_count;
+    /** (w) Threads that compute, the calling thread included. */
+    uint32_t threads;
+    /** (w) What computes. */
+    qwen_isa isa;
+    /**
+     * (w) Bytes of weights in use. They are mapped from the files: memory the operating
+     * system can take back and shares between processes.
+     */
+    uint64_t weight_bytes;
+} qwen_model_info;
+
+/** The widest one this CPU has. */
+#define QWEN_ISA_AUTO 0
+
+/** Any x86-64 CPU. */
+#define QWEN_ISA_SCALAR 1
+
+/** AVX2 with FMA. */
+#define QWEN_ISA_AVX2 2
+
+/** AVX-512. */
+#define QWEN_ISA_AVX512 3
+
+/**
+ * Sets `size` bytes of options to their defaults: zeros, and struct_size = size. The macro
+ * QWEN_MODEL_OPTIONS_INIT does the same in a declaration.
+ *
+ * size is sizeof(qwen_model_options).
+ *
+ * Returns QWEN_OK, or QWEN_ERROR_INVALID_ARGUMENT for NULL or a size that cannot be.
+ */
+qwen_status qwen_model_options_init(qwen_model_options *options, size_t size);
+
+/**
+ * Opens the checkpoint in a Hugging Face folder: config.json, tokenizer.json,
+ * tokenizer_config.json, the chat template, and safetensors weights (single or sharded),
+ * which are mapped into memory. Every tensor is checked before any is used.
+ *
+ * path, path_length: the folder, or the weight file in it. Bytes as the file system takes
+ * them, used during the call. A relative path is resolved now.
+ * options: NULL, or options, used during the call.
+ * model: receives a handle owned by the caller, for qwen_model_free(); NULL on failure.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_IO for a file that is missing or cannot be read;
+ * QWEN_ERROR_FORMAT for one that is damaged or does not fit the others;
+ * QWEN_ERROR_UNSUPPORTED for a model of another kind or an instruction set this CPU lacks;
+ * QWEN_ERROR_INVALID_ARGUMENT; QWEN_ERROR_OUT_OF_MEMORY. The message names the file, and
+ * the tensor, and what is wrong with it. A failure leaves nothing open.
+ *
+ * A chat template that cannot be used is no failure here, but of the chat functions.
+ */
+qwen_status qwen_model_open(const char *path,
+                            size_t path_length,
+                            const qwen_model_options *options,
+                            qwen_model **model);
+
+/**
+ * Frees the handle. The memory goes when the last session and stream decoder on the model
+ * are freed too. NULL is fine.
+ */
+void qwen_model_free(qwen_model *model);
+
+/**
+ * Says what a model is.
+ *
+ * info: filled as far as its struct_size reaches, which must be set; owned by the caller.
+ *
+ * Returns QWEN_OK or QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_model_get_info(const qwen_model *model, qwen_model_info *info);
+
+/**
+ * The ids that end a turn: all that the checkpoint's files name, ascending.
+ *
+ * tokens: receives a borrowed array, valid until the model handle is freed.
+ * count: receives its length.
+ *
+ * Returns QWEN_OK or QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_model_end_tokens(const qwen_model *model,
+                                  const int32_t **tokens,
+                                  size_t *count);
+
+/** Default options: qwen_model_options options = QWEN_MODEL_OPTIONS_INIT; */
+#define QWEN_MODEL_OPTIONS_INIT \
+    { (uint32_t)sizeof(qwen_model_options), 0, 0, QWEN_ISA_AUTO }
+
+/** For qwen_model_get_info(). */
+#define QWEN_MODEL_INFO_INIT \
+    { (uint32_t)sizeof(qwen_model_info), 0, 0, 0, 0, 0, 0, 0, 0, QWEN_ISA_AUTO, 0 }
+
+/* ======================================================================================
+ * Tokens and text
+ * ====================================================================================== */
+
+/**
+ * For functions that take text: spellings of added tokens in it ("<|im_end|>", "<think>")
+ * become those tokens. Without the flag they are ordinary text, which is right for
+ * everything that a user wrote.
+ */
+#define QWEN_TEXT_ADDED_TOKENS 1
+
+/**
+ * For functions that give text: special tokens ("<|im_end|>") are left out. Added tokens
+ * that are not special ("<think>", "<tool_call>") stay.
+ */
+#define QWEN_TEXT_SKIP_SPECIAL 2
+
+/** From qwen_token_kind(): an added token, not of the base vocabulary. */
+#define QWEN_TOKEN_ADDED 1
+
+/** From qwen_token_kind(): special, left out by QWEN_TEXT_SKIP_SPECIAL. */
+#define QWEN_TOKEN_SPECIAL 2
+
+/** From qwen_token_kind(): ends a turn. */
+#define QWEN_TOKEN_END_OF_TURN 4
+
+/** From qwen_token_kind(): padding of the vocabulary, without text. */
+#define QWEN_TOKEN_PADDING 8
+
+/**
+ * Tokenizes text.
+ *
+ * text, length: UTF-8, used during the call. Empty text has no tokens.
+ * flags: QWEN_TEXT_ADDED_TOKENS or 0.
+ * tokens, capacity, needed: a buffer of the caller, see Buffers; sizes in tokens.
+ * A text never has more tokens than four times its bytes.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_BUFFER_TOO_SMALL; QWEN_ERROR_INVALID_ARGUMENT, for text that
+ * is not UTF-8 with the offset of the first bad byte.
+ */
+qwen_status qwen_tokenize(const qwen_model *model,
+                          const char *text,
+                          size_t length,
+                          uint32_t flags,
+                          int32_t *tokens,
+                          size_t capacity,
+                          size_t *needed);
+
+/**
+ * Gives the text of tokens, the exact bytes. They may begin or end inside a character; the
+ * stream decoder is for text that is shown while it is made.
+ *
+ * tokens, count: used during the call.
+ * flags: QWEN_TEXT_SKIP_SPECIAL or 0.
+ * text, capacity, needed: a buffer of the caller, see Buffers; sizes in bytes. No NUL is
+ * added, and U+0000 may be inside.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_BUFFER_TOO_SMALL; QWEN_ERROR_INVALID_ARGUMENT, also for an id
+ * that is negative or outside the vocabulary. Padding ids have no text and are no error.
+ */
+qwen_status qwen_detokenize(const qwen_model *model,
+                            const int32_t *tokens,
+                            size_t count,
+                            uint32_t flags,
+                            char *text,
+                            size_t capacity,
+                            size_t *needed);
+
+/**
+ * The bytes of one token, special or not.
+ *
+ * bytes, length: receive a borrowed array, valid until the model handle is freed. It is not
+ * NUL-terminated and may hold part of a character. A padding id has length 0.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT, also for an id outside the vocabulary.
+ */
+qwen_status qwen_token_bytes(const qwen_model *model,
+                             int32_t token,
+                             const char **bytes,
+                             size_t *length);
+
+/**
+ * What kind of token an id is.
+ *
+ * kind: receives a sum of QWEN_TOKEN_ constants; 0 is a token of the base vocabulary.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT, also for an id outside the vocabulary.
+ */
+qwen_status qwen_token_kind(const qwen_model *model, int32_t token, uint32_t *kind);
+
+/**
+ * The id of an added token by its spelling, such as "<|im_end|>".
+ *
+ * spelling, length: UTF-8, used during the call.
+ * token: receives the id, or -1 if no added token is spelled so.
+ *
+ * Returns QWEN_OK or QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_token_find(const qwen_model *model,
+                            const char *spelling,
+                            size_t length,
+                            int32_t *token);
+
+/* ======================================================================================
+ * Text while it is made
+ * ====================================================================================== */
+
+/**
+ * Turns tokens into text one by one, in whole characters: bytes of a character that is not
+ * complete are held back until it is. What all calls give, put together, is the text of all
+ * tokens, with U+FFFD for bytes that are not UTF-8.
+ *
+ * It keeps its model open.
+ */
+typedef struct qwen_stream_decoder qwen_stream_decoder;
+
+/**
+ * Makes a stream decoder.
+ *
+ * flags: QWEN_TEXT_SKIP_SPECIAL or 0.
+ * decoder: receives a handle owned by the caller, for qwen_stream_decoder_free(); NULL on
+ * failure.
+ *
+ * Returns QWEN_OK or QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_stream_decoder_new(const qwen_model *model,
+                                    uint32_t flags,
+                                    qwen_stream_decoder **decoder);
+
+/** Frees the handle. NULL is fine. */
+void qwen_stream_decoder_free(qwen_stream_decoder *decoder);
+
+/**
+ * Gives the text that a token completes.
+ *
+ * text, length: receive borrowed UTF-8 of whole characters, valid until the next call on
+ * this decoder. It is not NUL-terminated; length 0 means that nothing is complete yet.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT, also for an id outside the vocabulary: the
+ * decoder then stands as before.
+ */
+qwen_status qwen_stream_decoder_push(qwen_stream_decoder *decoder,
+                                     int32_t token,
+                                     const char **text,
+                                     size_t *length);
+
+/**
+ * Gives what is held back: U+FFFD for an incomplete character, else nothing. To be called
+ * when the text ends; the decoder can be used for another text afterwards. To resume the
+ * same text later (after a limit in the middle of a character, say), do not call it.
+ *
+ * text, length: as for qwen_stream_decoder_push().
+ *
+ * Returns QWEN_OK or QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_stream_decoder_finish(qwen_stream_decoder *decoder,
+                                       const char **text,
+                                       size_t *length);
+
+/* ======================================================================================
+ * Conversations
+ * ====================================================================================== */
+
+/**
+ * For conversations: spellings of added tokens in messages become those tokens, as in
+ * Transformers. Without the flag only the template writes them, so that no message can end
+ * its own turn or open another.
+ */
+#define QWEN_CHAT_AS_TRANSFORMERS 4
+
+/**
+ * Renders a conversation by the checkpoint's chat template, byte for byte as Transformers
+ * does. To feed it to a session, use qwen_session_feed_chat(): tokenizing this text would
+ * let messages smuggle in control tokens.
+ *
+ * json, length: UTF-8, used during the call. An object
+ *     {"messages": [...], "tools": [...], "enable_thinking": true or false,
+ *      "add_generation_prompt": true or false}
+ * or the messages array alone. Messages are in the usual form: "role" ("system", "user",
+ * "assistant", "tool"), "content" (text, or parts), and for the assistant
+ * "reasoning_content" and "tool_calls" (arguments as an object or as JSON in a string).
+ * Without "enable_thinking" the template decides; "add_generation_prompt" is true unless
+ * said otherwise.
+ * flags: 0.
+ * rendered, capacity, needed: a buffer of the caller, see Buffers; sizes in bytes.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_BUFFER_TOO_SMALL; QWEN_ERROR_INVALID_ARGUMENT, also for JSON
+ * that is malformed or of another form; QWEN_ERROR_TEMPLATE if the checkpoint has no usable
+ * template or the template refuses the messages, with the template's own words.
+ */
+qwen_status qwen_chat_render(const qwen_model *model,
+                             const char *json,
+                             size_t length,
+                             uint32_t flags,
+                             char *rendered,
+                             size_t capacity,
+                             size_t *needed);
+
+/**
+ * Renders a conversation and tokenizes it.
+ *
+ * json, length: as for qwen_chat_render().
+ * flags: QWEN_CHAT_AS_TRANSFORMERS or 0.
+ * tokens, capacity, needed: a buffer of the caller, see Buffers; sizes in tokens.
+ *
+ * Returns as qwen_chat_render().
+ */
+qwen_status qwen_chat_tokenize(const qwen_model *model,
+                               const char *json,
+                               size_t length,
+                               uint32_t flags,
+                               int32_t *tokens,
+                               size_t capacity,
+                               size_t *needed);
+
+/* ======================================================================================
+ * Sampling
+ * ====================================================================================== */
+
+/** In qwen_sampling_options.set: the field `temperature` counts. */
+#define QWEN_SET_TEMPERATURE 1
+
+/** In qwen_sampling_options.set: the field `top_k` counts. */
+#define QWEN_SET_TOP_K 2
+
+/** In qwen_sampling_options.set: the field `top_p` counts. */
+#define QWEN_SET_TOP_P 4
+
+/** In qwen_sampling_options.set: the field `min_p` counts. */
+#define QWEN_SET_MIN_P 8
+
+/** In qwen_sampling_options.set: the field `repetition_penalty` counts. */
+#define QWEN_SET_REPETITION_PENALTY 16
+
+/** In qwen_sampling_options.set: the field `presence_penalty` counts. */
+#define QWEN_SET_PRESENCE_PENALTY 32
+
+/** In qwen_sampling_options.set: the field `frequency_penalty` counts. */
+#define QWEN_SET_FREQUENCY_PENALTY 64
+
+/** In qwen_sampling_options.set: the field `penalty_window` counts. */
+#define QWEN_SET_PENALTY_WINDOW 128
+
+/** In qwen_sampling_options.set: the field `seed` counts. */
+#define QWEN_SET_SEED 256
+
+/** Where sampling options start from: one of the QWEN_PRESET constants. */
+typedef int32_t qwen_preset;
+
+/** A number to add to the logit of one token. */
+typedef struct {
+    /** The token; an id that stands for text. */
+    int32_t token;
+    /** Added to its logit. -INFINITY bans the token. */
+    float bias;
+} qwen_logit_bias;
+
+/**
+ * How tokens are chosen. All zero is the default, QWEN_PRESET_CHAT.
+ *
+ * The preset gives every field its value; a field whose bit is in `set` replaces it. So a
+ * temperature of 0 is said with QWEN_SET_TEMPERATURE, and is greedy. A field that is not
+ * zero but lacks its bit is an error, since it would have no effect.
+ *
+ * The steps, in this order: logit bias is added; penalties (repetition over prompt and
+ * output, frequency and presence over the output); division by the temperature, where 0
+ * takes the largest logit at once; top-k, top-p and min-p, each on what the step before
+ * left; then a token is drawn.
+ */
+typedef struct {
+    /** sizeof(qwen_sampling_options) */
+    uint32_t struct_size;
+    /** A sum of QWEN_SET_ constants: the fields that count. */
+    uint32_t set;
+    /** What the other fields come from. */
+    qwen_preset preset;
+    /** Divides the logits: below 1 sharpens, above 1 flattens, 0 is greedy. At least 0. */
+    float temperature;
+    /** Keeps the k most likely tokens, and those that equal the k-th; 0 is off. */
+    uint32_t top_k;
+    /**
+     * Keeps the most likely tokens that together reach this probability; 1 is off, 0 keeps
+     * one token. From 0 to 1.
+     */
+    float top_p;
+    /**
+     * Keeps tokens at least this fraction as likely as the most likely; 0 is off. From 0
+     * to 1.
+     */
+    float min_p;
+    /**
+     * Divides positive and multiplies negative logits of tokens that prompt or output hold;
+     * 1 is off. Above 0.
+     */
+    float repetition_penalty;
+    /** Subtracted from logits of tokens that the output holds; 0 is off. */
+    float presence_penalty;
+    /** Subtracted once per occurrence in the output; 0 is off. */
+    float frequency_penalty;
+    /**
+     * Penalties look at so many of the most recent tokens of the sequence; 0 turns them
+     * off. Not set: the whole sequence.
+     */
+    uint32_t penalty_window;
+    /** 0. */
+    uint32_t reserved;
+    /**
+     * Where the session's random stream starts; the same seed and calls give the same
+     * tokens. Not set: a fresh one from the system.
+     */
+    uint64_t seed;
+    /** Copied. Of several entries for one token the last one counts. NULL: none. */
+    const qwen_logit_bias *logit_bias;
+    /** Entries in logit_bias. */
+    size_t logit_bias_count;
+} qwen_sampling_options;
+
+/**
+ * The model card's choice for answers without thinking: temperature 1, top-k 20, top-p 1,
+ * presence penalty 2.
+ */
+#define QWEN_PRESET_CHAT 0
+
+/** Always the most likely token, the lowest id among equals. No penalties. */
+#define QWEN_PRESET_GREEDY 1
+
+/**
+ * The model card's choice for thinking: temperature 1, top-k 20, top-p 0.95, presence
+ * penalty 1.5.
+ */
+#define QWEN_PRESET_THINKING 2
+
+/**
+ * The model card's choice for thinking about precise work such as code: temperature 0.6,
+ * top-k 20, top-p 0.95, no penalties.
+ */
+#define QWEN_PRESET_PRECISE 3
+
+/**
+ * Sets `size` bytes of options to their defaults: zeros, and struct_size = size. The macro
+ * QWEN_SAMPLING_OPTIONS_INIT does the same in a declaration.
+ *
+ * size is sizeof(qwen_sampling_options).
+ *
+ * Returns QWEN_OK, or QWEN_ERROR_INVALID_ARGUMENT for NULL or a size that cannot be.
+ */
+qwen_status qwen_sampling_options_init(qwen_sampling_options *options, size_t size);
+
+/** Default options: qwen_sampling_options options = QWEN_SAMPLING_OPTIONS_INIT; */
+#define QWEN_SAMPLING_OPTIONS_INIT \
+    { (uint32_t)sizeof(qwen_sampling_options), 0, QWEN_PRESET_CHAT, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+      0, NULL, 0 }
+
+/* ======================================================================================
+ * Session
+ * ====================================================================================== */
+
+/**
+ * A sequence being continued, with the network's state after it. It keeps its model open;
+ * many sessions share one model and do not disturb each other.
+ */
+typedef struct qwen_session qwen_session;
+
+/** How to make a session. Zero means default, everywhere. */
+typedef struct {
+    /** sizeof(qwen_session_options) */
+    uint32_t struct_size;
+    /** 0. */
+    uint32_t flags;
+    /**
+     * The most tokens the sequence may hold. 0: what the model was made for. Memory grows
+     * with use, not with this number.
+     */
+    uint64_t context_limit;
+    /** How tokens are chosen; copied. NULL: the defaults. */
+    const qwen_sampling_options *sampling;
+} qwen_session_options;
+
+/**
+ * Called during long calls, between layers, on the calling thread. `done` of `total` tokens
+ * are computed. A return value other than 0 cancels the call, as qwen_session_cancel()
+ * does. No lock is held; the session itself is in use (QWEN_ERROR_BUSY), other handles are
+ * not. It must return: an exception or longjmp() through the library is undefined.
+ */
+typedef int32_t (*qwen_progress_callback)(size_t done, size_t total, void *user);
+
+/**
+ * Sets `size` bytes of options to their defaults: zeros, and struct_size = size. The macro
+ * QWEN_SESSION_OPTIONS_INIT does the same in a declaration.
+ *
+ * size is sizeof(qwen_session_options).
+ *
+ * Returns QWEN_OK, or QWEN_ERROR_INVALID_ARGUMENT for NULL or a size that cannot be.
+ */
+qwen_status qwen_session_options_init(qwen_session_options *options, size_t size);
+
+/**
+ * Makes an empty session.
+ *
+ * options: NULL, or options, used during the call.
+ * session: receives a handle owned by the caller, for qwen_session_free(); NULL on failure.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT for options out of range;
+ * QWEN_ERROR_INVALID_STATE for a model without weights; QWEN_ERROR_OUT_OF_MEMORY.
+ */
+qwen_status qwen_session_new(const qwen_model *model,
+                             const qwen_session_options *options,
+                             qwen_session **session);
+
+/**
+ * Frees the handle. A call in progress on another thread is cancelled, and the memory goes
+ * when it returns. NULL is fine.
+ */
+void qwen_session_free(qwen_session *session);
+
+/**
+ * Appends tokens to the sequence and computes them.
+ *
+ * tokens, count: used during the call. No tokens: nothing happens.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT for an id that is negative or outside the
+ * vocabulary, and QWEN_ERROR_CONTEXT_OVERFLOW if the sequence would exceed its limit: both
+ * leave the session as it was. QWEN_CANCELLED, QWEN_ERROR_OUT_OF_MEMORY and
+ * QWEN_ERROR_FORKED leave it with a beginning of the tokens, as qwen_session_position()
+ * tells, and usable.
+ */
+qwen_status qwen_session_feed(qwen_session *session, const int32_t *tokens, size_t count);
+
+/**
+ * Tokenizes text, appends it to the sequence and computes it. For plain continuation; a
+ * conversation is fed by qwen_session_feed_chat().
+ *
+ * text, length: UTF-8, used during the call.
+ * flags: QWEN_TEXT_ADDED_TOKENS or 0.
+ *
+ * Returns as qwen_session_feed(), and QWEN_ERROR_INVALID_ARGUMENT for text that is not
+ * UTF-8.
+ */
+qwen_status qwen_session_feed_text(qwen_session *session,
+                                   const char *text,
+                                   size_t length,
+                                   uint32_t flags);
+
+/**
+ * Makes the session hold exactly a conversation, rendered by the checkpoint's template and
+ * ready for the answer. Call it once per turn with all messages so far, the assistant's
+ * answers among them: what the session holds already is not computed again.
+ *
+ * json, length: as for qwen_chat_render().
+ * flags: QWEN_CHAT_AS_TRANSFORMERS or 0.
+ * total: receives the tokens of the conversation; NULL if not wanted.
+ * computed: receives how many of them this call computed; NULL if not wanted.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT, QWEN_ERROR_TEMPLATE (see
+ * qwen_chat_render()) and QWEN_ERROR_CONTEXT_OVERFLOW, which leave the session as it was;
+ * QWEN_CANCELLED, QWEN_ERROR_OUT_OF_MEMORY and QWEN_ERROR_FORKED, which leave it with a
+ * beginning of the conversation, and usable: the same call again completes it.
+ */
+qwen_status qwen_session_feed_chat(qwen_session *session,
+                                   const char *json,
+                                   size_t length,
+                                   uint32_t flags,
+                                   size_t *total,
+                                   size_t *computed);
+
+/**
+ * Chooses the next token and appends it to the sequence.
+ *
+ * token: receives the id, or -1 if none was chosen.
+ *
+ * Returns QWEN_OK with a token; QWEN_END_OF_TURN with a token that ends the turn (it is
+ * part of the sequence too; going on is the caller's choice); QWEN_LIMIT_REACHED without
+ * one if the sequence is as long as its limit; QWEN_CANCELLED;
+ * QWEN_ERROR_INVALID_STATE if the sequence is empty; QWEN_ERROR_NUMERIC if the logits hold
+ * NaN or a logit bias leaves nothing to choose; QWEN_ERROR_OUT_OF_MEMORY;
+ * QWEN_ERROR_FORKED; QWEN_ERROR_INVALID_ARGUMENT. Without a token the sequence is as
+ * before.
+ *
+ * A token is computed when the following one is asked for: the first after a prompt costs
+ * the choice alone.
+ */
+qwen_status qwen_session_next_token(qwen_session *session, int32_t *token);
+
+/**
+ * The logits of the token after the sequence, as the network gives them: before bias,
+ * penalties and temperature.
+ *
+ * logits: receives a borrowed array, valid until the next call on the session.
+ * count: receives its length, the vocab_size of qwen_model_info.
+ *
+ * Returns QWEN_OK; QWEN_CANCELLED; QWEN_ERROR_INVALID_STATE if the sequence is empty;
+ * QWEN_ERROR_OUT_OF_MEMORY; QWEN_ERROR_FORKED; QWEN_ERROR_INVALID_ARGUMENT. The sequence
+ * is not changed.
+ */
+qwen_status qwen_session_logits(qwen_session *session, const float **logits, size_t *count);
+
+/**
+ * The length of the sequence.
+ *
+ * position: receives the number of tokens, fed and generated.
+ *
+ * Returns QWEN_OK or QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_session_position(const qwen_session *session, size_t *position);
+
+/**
+ * The most tokens the sequence may hold.
+ *
+ * limit: receives the number.
+ *
+ * Returns QWEN_OK or QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_session_context_limit(const qwen_session *session, size_t *limit);
+
+/**
+ * The sequence: all ids, fed and generated, in order.
+ *
+ * tokens: receives a borrowed array, valid until the next call on the session with a
+ * non-const handle.
+ * count: receives its length.
+ *
+ * Returns QWEN_OK or QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_session_tokens(const qwen_session *session,
+                                const int32_t **tokens,
+                                size_t *count);
+
+/**
+ * Chooses tokens by these options from now on. The random stream starts anew, from the seed
+ * if one is set.
+ *
+ * options: copied; NULL: the defaults.
+ *
+ * Returns QWEN_OK, or QWEN_ERROR_INVALID_ARGUMENT for options out of range: the session
+ * then samples as before.
+ */
+qwen_status qwen_session_set_sampling(qwen_session *session,
+                                      const qwen_sampling_options *options);
+
+/**
+ * Has a function called during long calls on this session, from now on.
+ *
+ * callback: see qwen_progress_callback; NULL ends it.
+ * user: handed to it; never looked at.
+ *
+ * Returns QWEN_OK.
+ */
+qwen_status qwen_session_set_progress(qwen_session *session,
+                                      qwen_progress_callback callback,
+                                      void *user);
+
+/**
+ * Empties the sequence. Options stay, the random stream goes on. A cancel that no call has
+ * answered yet is forgotten.
+ *
+ * Returns QWEN_OK, or QWEN_ERROR_OUT_OF_MEMORY: the session is then as before.
+ */
+qwen_status qwen_session_reset(qwen_session *session);
+
+/**
+ * Cancels the call in progress on a session, or the next one if none is. It may be called
+ * by any thread at any time, also from the progress callback, and returns at once; the
+ * cancelled call returns QWEN_CANCELLED within milliseconds. A signal handler should set a
+ * flag instead, which the progress callback looks at.
+ *
+ * Returns QWEN_OK, or QWEN_ERROR_INVALID_HANDLE.
+ */
+qwen_status qwen_session_cancel(const qwen_session *session);
+
+/** Default options: qwen_session_options options = QWEN_SESSION_OPTIONS_INIT; */
+#define QWEN_SESSION_OPTIONS_INIT \
+    { (uint32_t)sizeof(qwen_session_options), 0, 0, NULL }
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* QWEN35_H */

@@ -1,0 +1,224 @@
+"""The package in examples/python as a program uses it: MODEL SLOW_MODEL. Also run by the wheel."""
+
+import os
+import signal
+import sys
+import threading
+import time
+import unittest
+
+import qwen35
+
+MODEL, SLOW = sys.argv[1:3]
+GREEDY = qwen35.Sampling("greedy")
+CHAT = [{"role": "user", "content": "hello"}]
+
+
+class Tokens(unittest.TestCase):
+    def test_text(self) -> None:
+        with qwen35.Model(MODEL) as model:
+            for text in ["", "hello world", "a\0b", "Grüße 👩‍👧 \ufdfd"]:
+                tokens = model.tokenize(text)
+                self.assertEqual(model.detokenize(tokens), text)
+                self.assertEqual(b"".join(map(model.token_bytes, tokens)).decode(), text)
+            end = model.find_token("<|im_end|>")
+            assert end is not None
+            self.assertIn(end, model.end_tokens)
+            self.assertEqual(model.tokenize("<|im_end|>", added_tokens=True), [end])
+            self.assertNotIn(end, model.tokenize("<|im_end|>"))
+            self.assertEqual(model.detokenize([end], skip_special=True), "")
+            self.assertIsNone(model.find_token("nothing"))
+            self.assertTrue(model.token_kind(end) & 2)
+            rendered = model.render_chat(CHAT, enable_thinking=True)
+            self.assertTrue(rendered.endswith("<think>\n"), rendered)
+            self.assertIn(end, model.tokenize_chat(CHAT))
+            self.assertTrue(model.info.has_weights)
+            self.assertEqual(model.info.layer_count > 0, True)
+
+    def test_errors(self) -> None:
+        with self.assertRaises(qwen35.Error) as caught:
+            qwen35.Model("/nowhere")
+        self.assertEqual(caught.exception.name, "QWEN_ERROR_IO")
+        self.assertIn("/nowhere", str(caught.exception))
+        self.assertRaises(ValueError, qwen35.Model, MODEL, isa="mmx")
+        with qwen35.Model(MODEL) as model:
+            self.assertRaises(qwen35.Error, model.detokenize, [10**6])
+            self.assertRaises(OverflowError, model.detokenize, [2**40])
+            self.assertRaises(ValueError, model.session, sampling=qwen35.Sampling("no"))
+            self.assertRaises(qwen35.Error, model.render_chat, [{"role": "wizard", "content": ""}])
+        self.assertRaises(ValueError, model.tokenize, "closed")
+        only = qwen35.Model(MODEL, tokenizer_only=True)
+        self.assertRaises(qwen35.Error, only.session)
+        self.assertFalse(only.info.has_weights)
+
+
+class Sessions(unittest.TestCase):
+    def setUp(self) -> None:
+        self.model = qwen35.Model(MODEL)
+
+    def test_sequences(self) -> None:
+        with self.model.session(sampling=GREEDY) as session:
+            self.model.close()  # a session keeps what it needs
+            self.assertRaises(qwen35.Error, session.next)
+            fed = session.feed_chat(CHAT)
+            self.assertEqual((fed.total, fed.computed), (session.position,) * 2)
+            best = max(range(len(session.logits())), key=session.logits().__getitem__)
+            found = session.next()
+            assert found is not None
+            self.assertEqual(found.token, best)
+            self.assertEqual(session.tokens[-1], best)
+            session.reset()
+            self.assertEqual(session.position, 0)
+            session.feed([1, 2, 3])
+            session.feed_text("more")
+            self.assertGreater(session.position, 3)
+        self.assertRaises(ValueError, session.next)
+
+    def test_streams(self) -> None:
+        def answer(most: int) -> str:
+            with self.model.session(sampling=GREEDY) as session:
+                session.feed_chat(CHAT)
+                return "".join(session.stream(most))
+
+        long = answer(20)
+        self.assertTrue(long)
+        with self.model.session(sampling=GREEDY) as session:
+            session.feed_chat(CHAT)
+            stream = session.stream()
+            first = next(stream)
+            before = session.position
+            stream.close()
+            self.assertEqual(session.position, before)  # nothing was made ahead
+            self.assertTrue(long.startswith(first))
+        with self.model.session(sampling=GREEDY, context_limit=30) as session:
+            session.feed([1] * 25)
+            list(session.stream())
+            self.assertLessEqual(session.position, 30)
+
+    def test_sampling(self) -> None:
+        def tokens(**how: object) -> list:
+            with self.model.session(sampling=qwen35.Sampling(**how)) as session:  # type: ignore
+                session.feed([1, 2, 3])
+                return [session.next() for _ in range(8)]
+
+        self.assertEqual(tokens(seed=5), tokens(seed=5))
+        self.assertNotEqual(tokens(seed=5), tokens(seed=6))
+        self.assertEqual(tokens(preset="greedy"), tokens(temperature=0.0, presence_penalty=0.0))
+        first = tokens(preset="greedy")[0]
+        banned = {first.token: float("-inf")}
+        self.assertNotEqual(tokens(preset="greedy", logit_bias=banned)[0], first)
+        self.assertRaises(OverflowError, tokens, top_k=-1)
+
+    def test_progress(self) -> None:
+        with self.model.session() as session:
+            seen = []
+            session.set_progress(lambda done, total: seen.append((done, total)))
+            session.feed([1] * 50)
+            self.assertEqual(seen[-1][1], 50)
+            session.set_progress(lambda done, total: False)
+            self.assertRaises(qwen35.Cancelled, session.feed, [1] * 50)
+            session.set_progress(lambda done, total: 1 // 0)
+            self.assertRaises(ZeroDivisionError, session.feed, [1] * 50)
+            session.set_progress(None)
+            session.feed([1] * 50)
+
+    def test_threads(self) -> None:
+        """Several threads, each with a session, get what one gets alone."""
+
+        def work(number: int, results: dict) -> None:
+            with self.model.session(sampling=qwen35.Sampling(seed=number)) as session:
+                session.feed_chat(CHAT)
+                results[number] = "".join(session.stream(10))
+
+        together: dict = {}
+        threads = [threading.Thread(target=work, args=(i, together)) for i in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        alone: dict = {}
+        for i in range(6):
+            work(i, alone)
+        self.assertEqual(together, alone)
+
+
+class LongCalls(unittest.TestCase):
+    def setUp(self) -> None:
+        self.model = qwen35.Model(SLOW, threads=1, isa="scalar")
+        self.session = self.model.session(sampling=GREEDY)
+
+    def test_other_threads_run_meanwhile(self) -> None:
+        ticks, stop = [0], threading.Event()
+
+        def tick() -> None:
+            while not stop.wait(0.001):
+                ticks[0] += 1
+
+        thread = threading.Thread(target=tick)
+        thread.start()
+        before = time.monotonic()
+        self.session.feed([1] * 200)
+        took = time.monotonic() - before
+        counted = ticks[0]
+        stop.set()
+        thread.join()
+        self.assertGreater(counted, 3, f"other threads stood still for {took} s")
+
+    def test_cancel_from_another_thread(self) -> None:
+        threading.Timer(0.05, self.session.cancel).start()
+        self.assertRaises(qwen35.Cancelled, self.session.feed, [1] * 4000)
+        self.assertLess(self.session.position, 4000)
+        with self.assertRaises(qwen35.Error):  # it does not fit any more: it was not forgotten
+            self.session.feed([1] * 5000)
+        self.session.feed([1, 2])
+
+    def test_interrupts(self) -> None:
+        for _ in range(3):
+            threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+            before = time.monotonic()
+            with self.assertRaises(KeyboardInterrupt):
+                while True:
+                    self.session.feed([1] * 4000)
+            self.assertLess(time.monotonic() - before, 5)
+            self.session.reset()
+            self.session.feed([1, 2])  # no cancel is left over
+            assert self.session.next() is not None
+
+    def test_a_busy_session(self) -> None:
+        thread = threading.Thread(target=self.feed_until_cancelled)
+        thread.start()
+        time.sleep(0.05)
+        with self.assertRaises(qwen35.Error) as caught:
+            self.session.feed([1])
+        self.assertEqual(caught.exception.name, "QWEN_ERROR_BUSY")
+        self.session.close()  # ends the call inside
+        thread.join(10)
+        self.assertFalse(thread.is_alive())
+
+    def feed_until_cancelled(self) -> None:
+        try:
+            self.session.feed([1] * 4000)
+        except qwen35.Cancelled:
+            pass
+
+    def test_after_fork(self) -> None:
+        self.session.feed([1, 2, 3])
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            status = 1
+            try:
+                self.session.feed([1] * 50)
+            except qwen35.Error as error:
+                if error.name == "QWEN_ERROR_FORKED":
+                    with qwen35.Model(MODEL) as model, model.session() as session:
+                        session.feed([1, 2, 3])
+                        status = 0
+            finally:
+                os._exit(status)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.session.feed([1])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
