@@ -131,7 +131,15 @@ template <typename Container, typename Call> Result<Container> sized(Call call) 
 
 struct Free {
     void operator()(qwen_model *handle) const noexcept { qwen_model_free(handle); }
-    void operator()(qwen_session *handle) const noexcept { qwen_session_free(handle); }
+    void operator()(qwen_session *handle) const noexcept {
+        // A conversation may keep the session, but not what its callbacks call.
+        qwen_session_set_progress(handle, nullptr, nullptr);
+        qwen_session_set_logits_callback(handle, nullptr, nullptr);
+        qwen_session_free(handle);
+    }
+    void operator()(qwen_conversation *handle) const noexcept {
+        qwen_conversation_free(handle);
+    }
     void operator()(qwen_stream_decoder *handle) const noexcept {
         qwen_stream_decoder_free(handle);
     }
@@ -377,6 +385,15 @@ struct Fed {
     std::size_t computed = 0; // of them, those this call computed
 };
 
+// How likely a text is. See qwen_score.
+struct Score {
+    Outcome outcome = Outcome::complete;
+    double log_likelihood = 0;
+    double perplexity = 1;
+    std::size_t best_count = 0;
+    std::vector<float> logprobs; // of each token
+};
+
 class TextStream;
 
 // A sequence being continued. See qwen_session.
@@ -464,6 +481,61 @@ class Session {
         progress_ = std::move(kept);
         return std::monostate();
     }
+    // callback(logits, tokens) may change the logits and returns true to go on, false to
+    // cancel. It must not throw. See qwen_logits_callback.
+    using LogitsCallback = std::function<bool(float *logits, std::size_t count, Span<Token> tokens)>;
+    Done try_set_logits_callback(LogitsCallback callback) {
+        auto kept = std::make_unique<LogitsCallback>(std::move(callback));
+        qwen_logits_callback call = [](float *logits, std::size_t count, const Token *tokens,
+                                       std::size_t token_count, void *user) {
+            auto &callback = *static_cast<LogitsCallback *>(user);
+            return static_cast<std::int32_t>(
+                !callback(logits, count, Span<Token>(tokens, token_count)));
+        };
+        qwen_status status =
+            qwen_session_set_logits_callback(handle(), *kept ? call : nullptr, kept.get());
+        if (status < 0) return Error::last(status);
+        logits_callback_ = std::move(kept);
+        return std::monostate();
+    }
+    // The logarithms of the probabilities of each token as the next one.
+    Result<std::vector<float>> try_logprobs(Span<Token> tokens) {
+        std::vector<float> found(tokens.size());
+        qwen_status status =
+            qwen_session_logprobs(handle(), tokens.data(), tokens.size(), found.data());
+        if (status < 0) return Error::last(status);
+        return found;
+    }
+    // The most likely next tokens.
+    Result<std::vector<qwen_token_logprob>> try_top_logprobs(std::size_t count) {
+        std::vector<qwen_token_logprob> top(count);
+        qwen_status status = qwen_session_top_logprobs(handle(), top.data(), count);
+        if (status < 0) return Error::last(status);
+        return top;
+    }
+    // See qwen_session_score(). flags: QWEN_SCORE_KEEP or 0.
+    Result<Score> try_score(Span<Token> tokens, std::uint32_t flags = 0) {
+        Score found;
+        found.logprobs.resize(tokens.size());
+        qwen_score raw = QWEN_SCORE_INIT;
+        qwen_status status = qwen_session_score(handle(), tokens.data(), tokens.size(), flags,
+                                                found.logprobs.data(), &raw);
+        if (status < 0) return Error::last(status);
+        if (status == QWEN_CANCELLED) found.outcome = Outcome::cancelled;
+        found.log_likelihood = raw.log_likelihood;
+        found.perplexity = raw.perplexity;
+        found.best_count = raw.best_count;
+        return found;
+    }
+    // See qwen_session_embed_text(). flags: QWEN_EMBED_NORMALIZE, QWEN_TEXT_ADDED_TOKENS or 0.
+    Result<std::vector<float>> try_embed_text(std::string_view text,
+                                              qwen_pooling pooling = QWEN_POOLING_MEAN,
+                                              std::uint32_t flags = QWEN_EMBED_NORMALIZE) {
+        return detail::sized<std::vector<float>>([&](auto *to, auto room, auto *needed) {
+            return qwen_session_embed_text(handle(), text.data(), text.size(), pooling, flags,
+                                           to, room, needed);
+        });
+    }
     Done try_reset() { return done(qwen_session_reset(handle())); }
     // Any thread, any time, while this object lives.
     void cancel() const noexcept { qwen_session_cancel(handle()); }
@@ -491,6 +563,21 @@ class Session {
     void set_progress(std::function<bool(std::size_t, std::size_t)> callback) {
         try_set_progress(std::move(callback)).value();
     }
+    void set_logits_callback(LogitsCallback callback) {
+        try_set_logits_callback(std::move(callback)).value();
+    }
+    std::vector<float> logprobs(Span<Token> tokens) { return try_logprobs(tokens).value(); }
+    std::vector<qwen_token_logprob> top_logprobs(std::size_t count) {
+        return try_top_logprobs(count).value();
+    }
+    Score score(Span<Token> tokens, std::uint32_t flags = 0) {
+        return try_score(tokens, flags).value();
+    }
+    std::vector<float> embed_text(std::string_view text,
+                                  qwen_pooling pooling = QWEN_POOLING_MEAN,
+                                  std::uint32_t flags = QWEN_EMBED_NORMALIZE) {
+        return try_embed_text(text, pooling, flags).value();
+    }
     void reset() { try_reset().value(); }
 #endif
 
@@ -507,6 +594,7 @@ class Session {
     }
     StreamDecoder decoder_;
     std::unique_ptr<Progress> progress_; // outlives the handle, which calls it
+    std::unique_ptr<LogitsCallback> logits_callback_; // likewise
     std::unique_ptr<qwen_session, detail::Free> handle_;
 };
 
@@ -597,6 +685,250 @@ class TextStream {
 inline TextStream Session::stream(std::size_t max_tokens) {
     return TextStream(*this, max_tokens);
 }
+
+// How a conversation is held. See qwen_conversation_options.
+struct ConversationOptions {
+    std::string system; // empty: none
+    std::string tools;  // a JSON array; empty: none
+    qwen_thinking thinking = QWEN_THINKING_DEFAULT;
+    std::uint32_t thinking_budget = 0;
+    std::uint32_t max_tokens = 0;
+    std::vector<std::string> stop;
+    std::uint32_t flags = 0; // QWEN_CHAT_AS_TRANSFORMERS or 0
+};
+
+// A piece of a reply. See qwen_piece. Its texts are valid until the next call on the
+// conversation.
+struct Piece {
+    qwen_piece_kind kind = QWEN_PIECE_NONE;
+    std::string_view text;
+    std::string_view name, arguments, id, problem; // of a tool call
+    bool is_whole = false;
+    qwen_finish finish = QWEN_FINISH_NONE;
+
+    bool is_thinking() const noexcept { return kind == QWEN_PIECE_THINKING; }
+    bool is_text() const noexcept { return kind == QWEN_PIECE_TEXT; }
+    bool is_tool_call() const noexcept { return kind == QWEN_PIECE_TOOL_CALL; }
+    bool is_end() const noexcept { return kind == QWEN_PIECE_END; }
+};
+
+class Reply;
+
+// A conversation over a session, which it keeps. See qwen_conversation.
+//
+//     qwen::Conversation talk(session, options);
+//     talk.send_text("What is the weather in Paris?");
+//     for (const qwen::Piece &piece : talk.reply()) {
+//         if (piece.is_text()) std::cout << piece.text;
+//         if (piece.is_tool_call()) calls.emplace_back(piece.id, piece.name, piece.arguments);
+//     }
+class Conversation {
+  public:
+    static Result<Conversation> make(Session &session, const ConversationOptions &options = {}) {
+        Raw raw(options);
+        qwen_conversation *handle = nullptr;
+        qwen_status status = qwen_conversation_new(session.handle(), &raw.options, &handle);
+        if (status < 0) return Error::last(status);
+        return Conversation(handle);
+    }
+
+    Done try_configure(const ConversationOptions &options) {
+        Raw raw(options);
+        return done(qwen_conversation_configure(handle(), &raw.options));
+    }
+    // Messages are added, and answered by the next send().
+    Done try_add(std::string_view json) {
+        return done(qwen_conversation_add(handle(), json.data(), json.size()));
+    }
+    Done try_add_text(std::string_view role, std::string_view text) {
+        return done(qwen_conversation_add_text(handle(), role.data(), role.size(), text.data(),
+                                               text.size()));
+    }
+    Done try_add_tool_result(std::string_view id, std::string_view result) {
+        return done(qwen_conversation_add_tool_result(handle(), id.data(), id.size(),
+                                                      result.data(), result.size()));
+    }
+    // Starts the reply to these messages, or to those added before.
+    Result<Fed> try_send(std::string_view json = {}) {
+        return fed([&](auto *total, auto *computed) {
+            return qwen_conversation_send(handle(), json.data(), json.size(), total, computed);
+        });
+    }
+    Result<Fed> try_send_text(std::string_view text) {
+        return fed([&](auto *total, auto *computed) {
+            return qwen_conversation_send_text(handle(), text.data(), text.size(), total,
+                                               computed);
+        });
+    }
+    Result<Fed> try_regenerate() {
+        return fed([&](auto *total, auto *computed) {
+            return qwen_conversation_regenerate(handle(), total, computed);
+        });
+    }
+    // The reply's next piece; one that is_end() when there is none.
+    Result<Piece> try_next() {
+        qwen_piece raw = QWEN_PIECE_INIT;
+        qwen_status status = qwen_conversation_next(handle(), &raw);
+        if (status < 0) return Error::last(status);
+        Piece piece;
+        piece.kind = raw.kind;
+        piece.text = std::string_view(raw.text, raw.text_length);
+        piece.name = std::string_view(raw.name, raw.name_length);
+        piece.arguments = std::string_view(raw.arguments, raw.arguments_length);
+        piece.id = std::string_view(raw.id, raw.id_length);
+        piece.problem = std::string_view(raw.problem, raw.problem_length);
+        piece.is_whole = raw.is_whole != 0;
+        piece.finish = raw.finish;
+        return piece;
+    }
+    Done try_resume() { return done(qwen_conversation_resume(handle())); }
+    // How many messages were taken back.
+    Result<std::size_t> try_undo() {
+        std::size_t removed = 0;
+        qwen_status status = qwen_conversation_undo(handle(), &removed);
+        if (status < 0) return Error::last(status);
+        return removed;
+    }
+    Result<std::string> try_history() const {
+        return detail::sized<std::string>([&](auto *to, auto room, auto *needed) {
+            return qwen_conversation_history(handle(), to, room, needed);
+        });
+    }
+    Done try_set_history(std::string_view json) {
+        return done(qwen_conversation_set_history(handle(), json.data(), json.size()));
+    }
+    // Any thread, any time, while this object lives.
+    void cancel() const noexcept { qwen_conversation_cancel(handle()); }
+
+    // The pieces of the reply that was started: a range to be walked once.
+    Reply reply();
+
+#ifdef QWEN35_EXCEPTIONS
+    explicit Conversation(Session &session, const ConversationOptions &options = {})
+        : Conversation(make(session, options).value()) {}
+    void configure(const ConversationOptions &options) { try_configure(options).value(); }
+    void add(std::string_view json) { try_add(json).value(); }
+    void add_text(std::string_view role, std::string_view text) {
+        try_add_text(role, text).value();
+    }
+    void add_tool_result(std::string_view id, std::string_view result) {
+        try_add_tool_result(id, result).value();
+    }
+    Fed send(std::string_view json = {}) { return try_send(json).value(); }
+    Fed send_text(std::string_view text) { return try_send_text(text).value(); }
+    Fed regenerate() { return try_regenerate().value(); }
+    Piece next() { return try_next().value(); }
+    void resume() { try_resume().value(); }
+    std::size_t undo() { return try_undo().value(); }
+    std::string history() const { return try_history().value(); }
+    void set_history(std::string_view json) { try_set_history(json).value(); }
+#endif
+
+    qwen_conversation *handle() const noexcept { return handle_.get(); }
+
+  private:
+    // Options for qwen35.h, which lend from the ones given.
+    struct Raw {
+        explicit Raw(const ConversationOptions &from) {
+            for (const std::string &stop : from.stop) {
+                stops.push_back(stop.data());
+                lengths.push_back(stop.size());
+            }
+            options.flags = from.flags;
+            options.thinking = from.thinking;
+            options.thinking_budget = from.thinking_budget;
+            options.max_tokens = from.max_tokens;
+            options.stop_count = static_cast<std::uint32_t>(stops.size());
+            options.stop = stops.data();
+            options.stop_lengths = lengths.data();
+            if (!from.system.empty()) {
+                options.system = from.system.data();
+                options.system_length = from.system.size();
+            }
+            if (!from.tools.empty()) {
+                options.tools = from.tools.data();
+                options.tools_length = from.tools.size();
+            }
+        }
+        std::vector<const char *> stops;
+        std::vector<std::size_t> lengths;
+        qwen_conversation_options options = QWEN_CONVERSATION_OPTIONS_INIT;
+    };
+    explicit Conversation(qwen_conversation *handle) : handle_(handle) {}
+    template <typename Call> static Result<Fed> fed(Call call) {
+        Fed fed;
+        qwen_status status = call(&fed.total, &fed.computed);
+        if (status < 0) return Error::last(status);
+        if (status == QWEN_CANCELLED) fed.outcome = Outcome::cancelled;
+        return fed;
+    }
+    std::unique_ptr<qwen_conversation, detail::Free> handle_;
+};
+
+// A range of the pieces of a reply, made while it is walked; the end is none of them. It must
+// not outlive its conversation, nor the conversation move meanwhile. A failure throws
+// qwen::Error; without exceptions it ends the range, and error() tells.
+class Reply {
+  public:
+    explicit Reply(Conversation &conversation) : conversation_(&conversation) {}
+
+    class iterator {
+      public:
+        using iterator_category = std::input_iterator_tag;
+        using value_type = Piece;
+        using difference_type = std::ptrdiff_t;
+        using pointer = const Piece *;
+        using reference = const Piece &;
+        iterator() = default;
+        explicit iterator(Reply *reply) : reply_(reply) { ++*this; }
+        const Piece &operator*() const { return reply_->piece_; }
+        const Piece *operator->() const { return &reply_->piece_; }
+        iterator &operator++() {
+            if (!reply_->advance()) reply_ = nullptr;
+            return *this;
+        }
+        void operator++(int) { ++*this; }
+        friend bool operator==(const iterator &a, const iterator &b) {
+            return a.reply_ == b.reply_;
+        }
+        friend bool operator!=(const iterator &a, const iterator &b) { return !(a == b); }
+
+      private:
+        Reply *reply_ = nullptr;
+    };
+
+    iterator begin() { return iterator(this); }
+    iterator end() { return iterator(); }
+
+    // Why it ended; QWEN_FINISH_NONE before that.
+    qwen_finish finish() const noexcept { return piece_.finish; }
+    // The stop string that ended it, or nothing.
+    std::string_view stop() const noexcept {
+        return piece_.finish == QWEN_FINISH_STOP ? piece_.text : std::string_view();
+    }
+    const std::optional<Error> &error() const noexcept { return error_; }
+
+  private:
+    bool advance() {
+        auto piece = conversation_->try_next();
+        if (!piece) {
+            error_ = piece.error();
+            piece_ = Piece();
+#ifdef QWEN35_EXCEPTIONS
+            throw *error_;
+#else
+            return false;
+#endif
+        }
+        piece_ = *piece;
+        return !piece_.is_end();
+    }
+    Conversation *conversation_;
+    Piece piece_;
+    std::optional<Error> error_;
+};
+
+inline Reply Conversation::reply() { return Reply(*this); }
 
 } // namespace qwen
 

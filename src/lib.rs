@@ -21,11 +21,13 @@
 //! | [`sampling`] | logits to a token |
 //! | [`engine`] | an opened checkpoint: network, tokenizer, template, threads |
 //! | [`pack`] | a checkpoint to one packed file |
-//! | [`session`] | a sequence being continued: feed, next token, cancel |
+//! | [`session`] | a sequence being continued: feed, next token, cancel, score |
+//! | [`conversation`] | turns over a session: typed pieces of the reply, tool calls, history |
 //! | `capi` | the C ABI, and the only home of `extern "C"` |
 
 pub mod chat;
 pub mod checkpoint;
+pub mod conversation;
 pub mod engine;
 pub mod error;
 pub mod kernels;

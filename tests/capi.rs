@@ -104,6 +104,17 @@ fn sessions() {
 }
 
 #[test]
+fn conversations() {
+    let demo = c::root().join("examples/demo-model");
+    run_c("conversation", Link::Shared, &[&demo]);
+}
+
+#[test]
+fn scores() {
+    run_c("score", Link::Shared, &[&toy::model().path()]);
+}
+
+#[test]
 fn handles() {
     run_c("handles", Link::Shared, &[&toy::model().path(), &TempDir::new().path()]);
 }
@@ -274,6 +285,22 @@ fn every_function_with_every_pointer_null() {
         ("qwen_model_free", "model"),
         ("qwen_session_free", "session"),
         ("qwen_stream_decoder_free", "decoder"),
+        ("qwen_session_set_logits_callback", "callback"),
+        ("qwen_session_set_logits_callback", "user"),
+        ("qwen_session_chosen_logprobs", "logprob"),
+        ("qwen_session_score", "logprobs"),
+        ("qwen_session_score", "score"),
+        ("qwen_session_score_text", "score"),
+        ("qwen_conversation_new", "options"),
+        ("qwen_conversation_configure", "options"),
+        ("qwen_conversation_send", "total"),
+        ("qwen_conversation_send", "computed"),
+        ("qwen_conversation_send_text", "total"),
+        ("qwen_conversation_send_text", "computed"),
+        ("qwen_conversation_regenerate", "total"),
+        ("qwen_conversation_regenerate", "computed"),
+        ("qwen_conversation_undo", "removed"),
+        ("qwen_conversation_free", "conversation"),
     ];
     let mut body = String::new();
     let mut count = 0;
@@ -315,7 +342,7 @@ fn every_function_with_every_pointer_null() {
 }
 
 fn is_pointer(kind: &str) -> bool {
-    kind.contains('*') || kind == "qwen_progress_callback"
+    kind.contains('*') || kind.ends_with("_callback")
 }
 
 /// A good argument for a parameter; the names are in [`NULLS`].
@@ -323,10 +350,20 @@ fn value_for(kind: &str, name: &str, function: &str) -> String {
     match (kind, name) {
         ("size_t", "size") if function.contains("sampling") => "sizeof sampling_options".into(),
         ("size_t", "size") if function.contains("session") => "sizeof session_options".into(),
+        ("size_t", "size") if function.contains("conversation") => {
+            "sizeof conversation_options".into()
+        }
         ("size_t", "size") => "sizeof model_options".into(),
         ("size_t", "path_length") => "strlen(path)".into(),
         ("size_t", "length") if function.contains("chat") => "strlen(json)".into(),
-        ("size_t", "length") => "2".into(),
+        ("size_t", "length")
+            if function.ends_with("conversation_add")
+                || function.ends_with("conversation_send")
+                || function.ends_with("set_history") =>
+        {
+            "strlen(json)".into()
+        }
+        ("size_t", "length" | "id_length" | "role_length") => "2".into(),
         ("size_t", "count") => "3".into(),
         ("size_t", "capacity") => "4096".into(),
         ("const char *", "json") => "json".into(),
@@ -355,6 +392,17 @@ fn value_for(kind: &str, name: &str, function: &str) -> String {
         }
         ("qwen_model_info *", _) => "&info".into(),
         ("qwen_progress_callback", _) => "on_progress".into(),
+        ("qwen_logits_callback", _) => "on_logits".into(),
+        ("float *", _) => "numbers".into(),
+        ("qwen_token_logprob *", _) => "top".into(),
+        ("qwen_score *", _) => "&score".into(),
+        ("qwen_pooling", _) => "QWEN_POOLING_MEAN".into(),
+        ("qwen_piece *", _) => "&piece".into(),
+        ("const qwen_conversation *" | "qwen_conversation *", _) => "conversation".into(),
+        ("qwen_conversation **", _) => "&new_conversation".into(),
+        ("qwen_conversation_options *" | "const qwen_conversation_options *", _) => {
+            "&conversation_options".into()
+        }
         ("void *", _) => "&number".into(),
         other => panic!("{function}: no value for {other:?}; add one"),
     }
@@ -370,6 +418,12 @@ static qwen_model_options model_options = QWEN_MODEL_OPTIONS_INIT;
 static qwen_session_options session_options = QWEN_SESSION_OPTIONS_INIT;
 static qwen_sampling_options sampling_options = QWEN_SAMPLING_OPTIONS_INIT;
 static qwen_model_info info = QWEN_MODEL_INFO_INIT;
+static qwen_conversation *conversation, *new_conversation;
+static qwen_conversation_options conversation_options = QWEN_CONVERSATION_OPTIONS_INIT;
+static qwen_piece piece = QWEN_PIECE_INIT;
+static qwen_score score = QWEN_SCORE_INIT;
+static qwen_token_logprob top[4096];
+static float numbers[4096];
 static const char *path, *bytes, *json = "[{\"role\":\"user\",\"content\":\"hi\"}]";
 static char text[4096];
 static int32_t ids[4096] = {1, 2, 3}, token;
@@ -380,6 +434,12 @@ static uint32_t kind;
 
 static int32_t on_progress(size_t done, size_t total, void *user) {
     (void)done, (void)total, (void)user;
+    return 0;
+}
+
+static int32_t on_logits(float *logits, size_t count, const int32_t *tokens, size_t token_count,
+                         void *user) {
+    (void)logits, (void)count, (void)tokens, (void)token_count, (void)user;
     return 0;
 }
 
@@ -398,7 +458,25 @@ static void fresh(void) {
     qwen_stream_decoder_free(decoder);
     OK(qwen_session_new(model, NULL, &session));
     OK(qwen_session_feed(session, ids, 3));
+    CHECK(qwen_session_next_token(session, &token) >= 0);
     OK(qwen_stream_decoder_new(model, 0, &decoder));
+    /* A conversation with a reply that can be resumed, on a session of its own. */
+    qwen_conversation_free(new_conversation);
+    qwen_conversation_free(conversation);
+    new_conversation = NULL;
+    qwen_conversation_options one = QWEN_CONVERSATION_OPTIONS_INIT;
+    qwen_session_options likely = QWEN_SESSION_OPTIONS_INIT;
+    qwen_session *own = NULL;
+    one.max_tokens = 1;
+    sampling_options.preset = QWEN_PRESET_GREEDY;
+    likely.sampling = &sampling_options;
+    OK(qwen_session_new(model, &likely, &own));
+    OK(qwen_conversation_new(own, &one, &conversation));
+    qwen_session_free(own);
+    OK(qwen_conversation_send_text(conversation, "hi", 2, NULL, NULL));
+    while (qwen_conversation_next(conversation, &piece) == QWEN_OK) {
+    }
+    CHECK(piece.finish == QWEN_FINISH_LENGTH);
 }
 
 int main(int argc, char **argv) {

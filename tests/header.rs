@@ -43,6 +43,30 @@ const SECTIONS: &[(&str, &str, &str)] = &[
          #define QWEN_SESSION_OPTIONS_INIT \\\n    \
          { (uint32_t)sizeof(qwen_session_options), 0, 0, NULL }",
     ),
+    ("Changing logits", "logits", ""),
+    (
+        "Judging text",
+        "score",
+        "/** For qwen_session_score(). */\n\
+         #define QWEN_SCORE_INIT { (uint32_t)sizeof(qwen_score), 0, 0, 0, 0 }",
+    ),
+    (
+        "Conversation over a session",
+        "conversation",
+        "/** Default options: qwen_conversation_options options =\n    \
+         QWEN_CONVERSATION_OPTIONS_INIT; */\n\
+         #define QWEN_CONVERSATION_OPTIONS_INIT \\\n    \
+         { (uint32_t)sizeof(qwen_conversation_options), 0, QWEN_THINKING_DEFAULT, 0, 0, 0, \\\n      \
+         NULL, 0, NULL, 0, NULL, NULL }",
+    ),
+    (
+        "Pieces of a reply",
+        "pieces",
+        "/** For qwen_conversation_next(). */\n\
+         #define QWEN_PIECE_INIT \\\n    \
+         { (uint32_t)sizeof(qwen_piece), QWEN_PIECE_NONE, QWEN_FINISH_NONE, 0, \\\n      \
+         NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, 0 }",
+    ),
 ];
 
 const PROLOGUE: &str = "\

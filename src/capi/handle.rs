@@ -101,7 +101,7 @@ pub(super) unsafe fn free<T: Object>(handle: *mut T::Public) {
     // A visit keeps the contents alive while the calls inside are told to stop.
     let Ok(visit) = Visit::enter(slot) else { return };
     let before = slot.state.fetch_or(CLOSED, Ordering::AcqRel);
-    if before & CLOSED == 0 && before != VISITOR {
+    if before & CLOSED == 0 && before & (WRITER | READERS) != 0 {
         T::interrupt(&visit);
     }
 }
@@ -113,7 +113,7 @@ pub(super) unsafe fn free<T: Object>(handle: *mut T::Public) {
 pub(super) unsafe fn read<T: Object>(handle: *const T::Public) -> Result<Reader<T>> {
     // SAFETY: the caller's promise.
     let slot = unsafe { find::<T>(handle) }?;
-    enter(slot, READER, WRITER)?;
+    enter(slot, READER, CLOSED | WRITER)?;
     let reader = Reader { inside: Inside { slot, unit: READER } };
     slot.check_health()?;
     Ok(reader)
@@ -126,10 +126,23 @@ pub(super) unsafe fn read<T: Object>(handle: *const T::Public) -> Result<Reader<
 pub(super) unsafe fn write<T: Object>(handle: *mut T::Public) -> Result<Writer<T>> {
     // SAFETY: the caller's promise.
     let slot = unsafe { find::<T>(handle) }?;
-    enter(slot, WRITER, WRITER | READERS)?;
+    write_slot(slot, CLOSED)
+}
+
+fn write_slot<T: Object>(slot: &'static Slot<T>, closed: u64) -> Result<Writer<T>> {
+    enter(slot, WRITER, closed | WRITER | READERS)?;
     let writer = Writer { inside: Inside { slot, unit: WRITER } };
     slot.check_health()?;
     Ok(writer)
+}
+
+/// Keeps an object for another one that works on it.
+///
+/// # Safety
+/// `handle` is NULL or was made by this library.
+pub(super) unsafe fn hold<T: Object>(handle: *const T::Public) -> Result<Hold<T>> {
+    // SAFETY: the caller's promise.
+    Ok(Hold(unsafe { visit(handle) }?))
 }
 
 /// For calls that may come at any time, also to a poisoned object.
@@ -164,7 +177,7 @@ unsafe fn find<T: Object>(handle: *const T::Public) -> Result<&'static Slot<T>> 
 fn enter<T: Object>(slot: &Slot<T>, unit: u64, excluded: u64) -> Result<()> {
     let mut state = slot.state.load(Ordering::Relaxed);
     loop {
-        if state & CLOSED != 0 {
+        if state & excluded & CLOSED != 0 {
             return Err(Failure::new(
                 QWEN_ERROR_INVALID_HANDLE,
                 format!("the {} handle was freed", T::NAME),
@@ -281,8 +294,26 @@ pub(super) struct Visit<T: Object> {
 
 impl<T: Object> Visit<T> {
     fn enter(slot: &'static Slot<T>) -> Result<Self> {
-        enter(slot, VISITOR, 0)?;
+        enter(slot, VISITOR, CLOSED)?;
         Ok(Self { inside: Inside { slot, unit: VISITOR } })
+    }
+}
+
+/// The right to enter an object for as long as this lives, whether its handle is freed or
+/// not.
+pub(super) struct Hold<T: Object>(Visit<T>);
+
+impl<T: Object> Hold<T> {
+    /// As [`write`].
+    pub(super) fn write(&self) -> Result<Writer<T>> {
+        write_slot(self.0.inside.slot, 0)
+    }
+}
+
+impl<T: Object> Deref for Hold<T> {
+    type Target = T::Side;
+    fn deref(&self) -> &T::Side {
+        &self.0
     }
 }
 
@@ -391,6 +422,26 @@ mod tests {
             drop(v);
             assert_eq!(Arc::strong_count(&life), 1);
         }
+    }
+
+    #[test]
+    fn a_held_object_outlives_its_handle() {
+        let (h, life) = make();
+        // SAFETY: see above.
+        unsafe {
+            let held = hold::<Counter>(h).ok().unwrap();
+            let inside = held.write().ok().unwrap();
+            assert_eq!(status(held.write()), QWEN_ERROR_BUSY);
+            assert_eq!(status(write::<Counter>(h)), QWEN_ERROR_BUSY);
+            drop(inside);
+            free::<Counter>(h);
+            assert!(!held.load(Ordering::SeqCst), "there was no call to stop");
+            assert_eq!(status(write::<Counter>(h)), QWEN_ERROR_INVALID_HANDLE);
+            held.write().ok().unwrap().count += 1;
+            assert_eq!(Arc::strong_count(&life), 2);
+            drop(held);
+        }
+        assert_eq!(Arc::strong_count(&life), 1);
     }
 
     #[test]

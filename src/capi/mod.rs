@@ -6,7 +6,7 @@
 //! | `guard` | the wall that no panic passes |
 //! | `handle` | opaque handles: kind, life, exclusive and shared use |
 //! | `arguments` | checked pointers, strings, arrays, option structs |
-//! | `version`, `model`, `tokens`, `stream`, `chat`, `sampling`, `session` | one section of the header each |
+//! | `version`, `model`, `tokens`, `stream`, `chat`, `sampling`, `session`, `logits`, `score`, `conversation`, `pieces` | one section of the header each |
 //!
 //! `include/qwen35.h` is generated from the doc comments here (`make header`), so they are
 //! written for C programmers.
@@ -18,12 +18,17 @@ compile_error!("libqwen35 turns panics into status codes: build it with panic = 
 
 mod arguments;
 mod chat;
+mod conversation;
 mod guard;
 mod handle;
+mod logits;
 mod model;
+mod pieces;
 mod sampling;
+mod score;
 mod session;
 mod status;
 mod stream;
 mod tokens;
+mod user;
 mod version;

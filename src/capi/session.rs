@@ -12,6 +12,7 @@ use super::model::qwen_model;
 use super::sampling::{qwen_sampling_options, sampling};
 use super::status::{QWEN_END_OF_TURN, QWEN_LIMIT_REACHED, QWEN_OK, qwen_status};
 use super::tokens::added_tokens;
+use super::user::User;
 use crate::session::{CancelHandle, Progress};
 use crate::{Model, Next, Session, SessionOptions};
 
@@ -370,7 +371,7 @@ pub unsafe extern "C" fn qwen_session_set_progress(
     // SAFETY: pointers are NULL or as the header asks for.
     call(|| unsafe {
         let mut session = handle::write::<Session>(session)?;
-        let user = User(user);
+        let user = User::new(user);
         session.set_progress(callback.map(|callback| -> crate::session::ProgressHook {
             Box::new(move |Progress { done, total }| {
                 // SAFETY: the host gave the function for being called so.
@@ -382,20 +383,6 @@ pub unsafe extern "C" fn qwen_session_set_progress(
         }));
         Ok(QWEN_OK)
     })
-}
-
-/// A pointer that only the host's own callback looks at, on the thread that calls.
-struct User(*mut c_void);
-
-// SAFETY: the library never looks at what it points to.
-unsafe impl Send for User {}
-// SAFETY: as above.
-unsafe impl Sync for User {}
-
-impl User {
-    fn get(&self) -> *mut c_void {
-        self.0
-    }
 }
 
 /// Empties the sequence. Options stay, the random stream goes on. A cancel that no call has

@@ -18,6 +18,7 @@ mod continuation;
 mod environment;
 mod filters;
 mod json;
+mod json_text;
 mod lexer;
 mod load;
 mod methods;
@@ -41,7 +42,7 @@ pub use request::ChatRequest;
 use crate::{Error, Result};
 use continuation::Continuation;
 use environment::{Engine, readable};
-use json::Json;
+pub(crate) use json::{Json, get as json_get};
 use seal::{Base, Spellings};
 
 /// A piece of a rendered conversation.

@@ -74,6 +74,16 @@ impl ChatRequest {
         }
     }
 
+    /// A request of parts, which are read as those of [`ChatRequest::from_json`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn from_parts(messages: Vec<Json>, tools: Json) -> Result<Self> {
+        let mut entries = vec![("messages".to_owned(), Json::Array(messages))];
+        entries.push(("tools".to_owned(), tools));
+        Self::from_entries(entries)
+    }
+
     /// Sets `enable_thinking`; `None` leaves it to the template.
     #[must_use]
     pub fn enable_thinking(mut self, on: Option<bool>) -> Self {

@@ -23,7 +23,7 @@ use crate::{Error, Result};
 /// The text network of one checkpoint: read only, shared by all sessions.
 pub struct Network {
     config: Config,
-    weights: NetworkWeights,
+    pub(super) weights: NetworkWeights,
     rope: Rope,
     /// For each layer, how many layers of its kind come before it: where its state is.
     index_of_kind: Vec<usize>,

@@ -10,6 +10,7 @@
 //! | [`attention`] | softmax attention over the KV cache, with an output gate |
 //! | [`mlp`] | down(silu(gate h) * up h) |
 //! | [`rope`] | rotary positions |
+//! | [`rows`] | all rows of a pass, for judging text |
 //!
 //! Three structs hold everything: [`weights::NetworkWeights`] (read only, shared),
 //! [`state::State`] (one sequence), [`workspace::Workspace`] (scratch of one pass).
@@ -21,6 +22,7 @@ pub mod decoder;
 pub mod deltanet;
 pub mod mlp;
 pub mod rope;
+pub mod rows;
 pub mod state;
 pub mod weights;
 pub mod workspace;

@@ -147,7 +147,22 @@ impl Sampler {
     /// `Numeric` if a logit is NaN or +infinity or no token is left, `InvalidArgument` if
     /// the lengths do not fit. The random stream is not moved by an error.
     pub fn sample(&mut self, logits: &[f32], sequence: &[u32], output_start: usize) -> Result<u32> {
-        let max = self.score(logits, sequence, output_start)?;
+        self.sample_edited(logits, sequence, output_start, |_| Ok(()))
+    }
+
+    /// As [`Sampler::sample`], from logits that `edit` has changed: it gets a copy of the first
+    /// `token_count`, before everything else.
+    ///
+    /// # Errors
+    /// As [`Sampler::sample`], and what `edit` returns.
+    pub fn sample_edited(
+        &mut self,
+        logits: &[f32],
+        sequence: &[u32],
+        output_start: usize,
+        edit: impl FnOnce(&mut [f32]) -> Result<()>,
+    ) -> Result<u32> {
+        let max = self.score(logits, sequence, output_start, edit)?;
         if self.options.is_greedy() {
             return Ok(self.blocks.first_at_max(&self.scores, max));
         }
@@ -168,7 +183,7 @@ impl Sampler {
         sequence: &[u32],
         output_start: usize,
     ) -> Result<Vec<(u32, f64)>> {
-        let max = self.score(logits, sequence, output_start)?;
+        let max = self.score(logits, sequence, output_start, |_| Ok(()))?;
         if self.options.is_greedy() {
             return Ok(vec![(self.blocks.first_at_max(&self.scores, max), 1.0)]);
         }
@@ -177,7 +192,13 @@ impl Sampler {
     }
 
     /// Steps 1 and 2; the largest score.
-    fn score(&mut self, logits: &[f32], sequence: &[u32], output_start: usize) -> Result<f32> {
+    fn score(
+        &mut self,
+        logits: &[f32],
+        sequence: &[u32],
+        output_start: usize,
+        edit: impl FnOnce(&mut [f32]) -> Result<()>,
+    ) -> Result<f32> {
         let n = self.token_count;
         if logits.len() < n {
             return Err(Error::invalid_argument(format!(
@@ -193,6 +214,7 @@ impl Sampler {
         }
         self.scores.clear();
         self.scores.extend_from_slice(&logits[..n]);
+        edit(&mut self.scores)?;
         for &(id, bias) in &self.bias {
             self.scores[id as usize] += bias;
         }
@@ -232,7 +254,7 @@ fn numeric(scores: &[f32], logits: &[f32]) -> Error {
             Error::numeric(format!("the logit of token {id} is {}", logits[id]))
         }
         Some(id) => Error::numeric(format!(
-            "the logit of token {id} is {} after bias and penalties (before: {})",
+            "the logit of token {id} is {} after edit, bias and penalties (before: {})",
             scores[id], logits[id]
         )),
         None => Error::internal("a bad logit was reported but none is found"),

@@ -10,12 +10,17 @@
 
 mod cancel;
 mod chat;
+mod edit;
 mod marks;
+mod output;
+mod score;
 
 use std::ops::ControlFlow;
 
 pub use cancel::CancelHandle;
 pub use chat::Fed;
+pub use edit::LogitsHook;
+pub use score::{Pooling, Score};
 
 use crate::engine::Model;
 use crate::kernels::Cancel;
@@ -74,6 +79,7 @@ pub struct Session {
     context_limit: usize,
     cancel: CancelHandle,
     progress: Option<ProgressHook>,
+    logits_hook: Option<LogitsHook>,
     marks: Marks,
 }
 
@@ -112,6 +118,7 @@ impl Session {
             context_limit,
             cancel: CancelHandle::default(),
             progress: None,
+            logits_hook: None,
             marks: Marks::default(),
         })
     }
@@ -197,14 +204,14 @@ impl Session {
     /// whether to do so is the caller's choice.
     ///
     /// # Errors
-    /// `InvalidState` if the sequence is empty, `Cancelled`, `Numeric` if the logits hold
+    /// `InvalidState` if the sequence is empty, `Cancelled` (also by the logits hook), `Numeric` if the logits hold
     /// NaN or leave nothing to choose. The sequence is as before.
     pub fn next_token(&mut self) -> Result<Next> {
         if self.tokens.len() >= self.context_limit {
             return Ok(Next::LimitReached);
         }
         self.compute_logits()?;
-        let token = self.sampler.sample(&self.logits, &self.tokens, self.output_start)?;
+        let token = self.choose()?;
         self.tokens.try_reserve(1).map_err(|_| Error::out_of_memory("the sequence", 4))?;
         self.tokens.push(token);
         Ok(if self.model.end_of_turn_ids().contains(&token) {
@@ -296,6 +303,11 @@ impl Session {
             return Err(Error::invalid_state("the sequence is empty: feed a prompt first"));
         }
         self.catch_up()?;
+        self.logits_at_state()
+    }
+
+    /// Brings `logits` up to what is computed.
+    fn logits_at_state(&mut self) -> Result<()> {
         if self.logits_position == Some(self.state.position) {
             return Ok(());
         }

@@ -30,6 +30,14 @@ int main(void) {
     OFFSET(qwen_sampling_options, temperature, 12);
     OFFSET(qwen_sampling_options, seed, 48);
     OFFSET(qwen_sampling_options, logit_bias, 56);
+    CHECK(sizeof(qwen_token_logprob) == 8);
+    CHECK(sizeof(qwen_score) == 32);
+    CHECK(sizeof(qwen_conversation_options) == 72);
+    OFFSET(qwen_conversation_options, system, 24);
+    OFFSET(qwen_conversation_options, stop_lengths, 64);
+    CHECK(sizeof(qwen_piece) == 96);
+    OFFSET(qwen_piece, text, 16);
+    OFFSET(qwen_piece, problem_length, 88);
     CHECK(sizeof(qwen_session_options) == 24);
     OFFSET(qwen_session_options, context_limit, 8);
     OFFSET(qwen_session_options, sampling, 16);

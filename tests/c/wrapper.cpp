@@ -1,6 +1,8 @@
 // qwen35.hpp: both styles, ownership, ranges. Argument: the toy model.
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
+#include <memory>
 #include <string>
 #include <type_traits>
 
@@ -94,6 +96,71 @@ static void results(const char *path) {
     sampling.logit_bias = {{42, 1000.0f}};
     CHECK(session.try_set_sampling(sampling));
     CHECK(session.try_next()->token == 42);
+
+    // Judging, and a say in the choice.
+    CHECK(session.try_set_sampling(qwen::Sampling::greedy()));
+    auto top = session.try_top_logprobs(2);
+    CHECK(top && (*top)[0].logprob >= (*top)[1].logprob);
+    std::vector<qwen::Token> best{(*top)[0].token};
+    CHECK((*session.try_logprobs(best))[0] == (*top)[0].logprob);
+    auto score = session.try_score(best);
+    CHECK(score && score->best_count == 1 && score->logprobs[0] == (*top)[0].logprob);
+    CHECK(session.try_set_logits_callback([&](float *logits, std::size_t, auto tokens) {
+        logits[best[0]] = -std::numeric_limits<float>::infinity();
+        return tokens.size() > 0;
+    }));
+    CHECK(session.try_next()->token == (*top)[1].token);
+    CHECK(session.try_set_logits_callback(nullptr));
+    CHECK(session.try_reset() && session.try_embed_text("hello")->size() > 0);
+}
+
+// A conversation whose reply is written by the callback.
+static void conversations(const char *path) {
+    qwen::Model model = *qwen::Model::open(path);
+    auto session = std::make_unique<qwen::Session>(*qwen::Session::make(model));
+    std::vector<qwen::Token> script = *model.try_tokenize("one two END three");
+    std::size_t next = 0;
+    CHECK(session->try_set_logits_callback([&](float *logits, std::size_t count, auto) {
+        for (std::size_t i = 0; i < count; i++) {
+            if (static_cast<qwen::Token>(i) != script[next]) {
+                logits[i] = -std::numeric_limits<float>::infinity();
+            }
+        }
+        next++;
+        return true;
+    }));
+    qwen::ConversationOptions options;
+    options.stop = {"nothing", "END"};
+    options.system = "Count.";
+    auto made = qwen::Conversation::make(*session, options);
+    CHECK(made.has_value());
+    qwen::Conversation talk = *std::move(made);
+    CHECK(talk.try_next().error().status() == QWEN_ERROR_INVALID_STATE);
+    auto fed = talk.try_send_text("Go on");
+    CHECK(fed && fed->computed == fed->total);
+    std::string text;
+    qwen::Reply reply = talk.reply();
+    for (const qwen::Piece &piece : reply) {
+        CHECK(piece.is_text() && !piece.text.empty());
+        text += piece.text;
+    }
+    CHECK(text == "one two " && reply.finish() == QWEN_FINISH_STOP && reply.stop() == "END");
+    CHECK(!reply.error());
+    std::string history = *talk.try_history();
+    CHECK(history.find("\"one two \"") != std::string::npos);
+    CHECK(*talk.try_undo() == 2);
+    CHECK(talk.try_set_history(history));
+    CHECK(!talk.try_add("{").has_value());
+    // The session goes first; its callback goes with it.
+    session.reset();
+    talk.cancel();
+    CHECK(talk.try_send_text("More")->outcome == qwen::Outcome::cancelled);
+    options.max_tokens = 3;
+    CHECK(talk.try_configure(options));
+    CHECK(talk.try_send_text("More"));
+    qwen::Reply more = talk.reply();
+    for (const qwen::Piece &piece : more) CHECK(!piece.is_end());
+    CHECK(more.finish() != QWEN_FINISH_NONE);
 }
 
 #ifdef QWEN35_EXCEPTIONS
@@ -129,12 +196,30 @@ static void exceptions(const char *path) {
     for (qwen::Token token : model.tokenize("\xF0\x9F\x98\x80 ok")) text += decoder.push(token);
     text += decoder.finish();
     CHECK(text == "\xF0\x9F\x98\x80 ok");
+
+    session.reset();
+    qwen::ConversationOptions short_ones;
+    short_ones.max_tokens = 4;
+    qwen::Conversation talk(session, short_ones);
+    talk.send(chat);
+    for (const qwen::Piece &piece : talk.reply()) CHECK(!piece.text.empty());
+    CHECK(talk.next().is_end());
+    talk.regenerate();
+    CHECK(talk.undo() == 1);
+    thrown = false;
+    try {
+        for (const qwen::Piece &piece : talk.reply()) CHECK(piece.is_end());
+    } catch (const qwen::Error &error) {
+        thrown = error.status() == QWEN_ERROR_INVALID_STATE;
+    }
+    CHECK(thrown);
 }
 #endif
 
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     results(argv[1]);
+    conversations(argv[1]);
 #ifdef QWEN35_EXCEPTIONS
     exceptions(argv[1]);
 #endif

@@ -1,0 +1,31 @@
+//! A caller's say in the choice of tokens.
+
+use std::ops::ControlFlow;
+
+use super::Session;
+use crate::{Error, Result};
+
+/// Gets the logits of the tokens that can be chosen, to change, and the sequence so far; `Break`
+/// cancels the call.
+pub type LogitsHook = Box<dyn FnMut(&mut [f32], &[u32]) -> ControlFlow<()> + Send + Sync>;
+
+impl Session {
+    /// Calls `hook` before each token is chosen; `None` ends that. Its changes count for that
+    /// choice only; bias, penalties and the rest of sampling come after it. A logit of -infinity
+    /// bans a token.
+    pub fn set_logits_hook(&mut self, hook: Option<LogitsHook>) {
+        self.logits_hook = hook;
+    }
+
+    /// The next token, from `logits`.
+    pub(super) fn choose(&mut self) -> Result<u32> {
+        let Self { sampler, logits, tokens, output_start, logits_hook, .. } = self;
+        sampler.sample_edited(logits, tokens, *output_start, |scores| match logits_hook {
+            None => Ok(()),
+            Some(hook) => match hook(scores, tokens) {
+                ControlFlow::Continue(()) => Ok(()),
+                ControlFlow::Break(()) => Err(Error::cancelled("the logits callback cancelled")),
+            },
+        })
+    }
+}

@@ -1,0 +1,413 @@
+//! Conversations on the demo model, whose replies are written by a hook that forces each token:
+//! what is tested is what becomes of them.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use qwen35::conversation::{Conversation, ConversationOptions, Finish, Piece, ToolCall};
+use qwen35::sampling::SamplingOptions;
+use qwen35::tokenizer::{AddedTokens, Special};
+use qwen35::{ErrorKind, Model, ModelOptions, Session, SessionOptions};
+use serde_json::{Value, json};
+
+const TOOLS: &str = r#"[{"type": "function", "function": {"name": "weather", "parameters": {
+    "type": "object", "required": ["city"], "properties": {"city": {"type": "string"},
+    "days": {"type": "integer"}, "exact": {"type": "boolean"}}}}}]"#;
+
+fn model() -> Model {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/demo-model");
+    Model::open(&path, &ModelOptions { threads: 1, ..ModelOptions::default() }).unwrap()
+}
+
+/// The tokens that the hook writes next; at their end the turn ends.
+type Script = Arc<Mutex<VecDeque<u32>>>;
+
+/// A session whose replies are scripted.
+fn scripted(model: &Model, context_limit: usize) -> (Session, Script) {
+    let options = SessionOptions { context_limit, sampling: SamplingOptions::greedy() };
+    let mut session = Session::new(model, options).unwrap();
+    let script = Script::default();
+    let (next, end) = (script.clone(), model.tokenizer().token_id("<|im_end|>").unwrap());
+    session.set_logits_hook(Some(Box::new(move |logits, _| {
+        let token = next.lock().unwrap().pop_front().unwrap_or(end);
+        logits.fill(f32::NEG_INFINITY);
+        logits[token as usize] = 0.0;
+        ControlFlow::Continue(())
+    })));
+    (session, script)
+}
+
+/// Sets the next reply.
+fn write(model: &Model, script: &Script, reply: &str) -> usize {
+    let mut ids = Vec::new();
+    model.tokenizer().encode(reply, AddedTokens::Honour, &mut ids);
+    *script.lock().unwrap() = ids.iter().copied().collect();
+    ids.len()
+}
+
+/// What came: thoughts, text, calls and why it ended.
+#[derive(Debug, Default, PartialEq)]
+struct Reply {
+    thoughts: String,
+    text: String,
+    calls: Vec<ToolCall>,
+    finish: Option<Finish>,
+}
+
+fn read(conversation: &mut Conversation, session: &mut Session) -> Reply {
+    let mut reply = Reply::default();
+    loop {
+        match conversation.next(session).unwrap() {
+            Piece::Thinking(text) => reply.thoughts += &text,
+            Piece::Text(text) => reply.text += &text,
+            Piece::ToolCall(call) => reply.calls.push(call),
+            Piece::End(finish) => {
+                // It stays ended.
+                assert_eq!(conversation.next(session).unwrap(), Piece::End(finish.clone()));
+                reply.finish = Some(finish);
+                return reply;
+            }
+        }
+    }
+}
+
+fn text(text: &str) -> Reply {
+    Reply { text: text.into(), finish: Some(Finish::EndOfTurn), ..Reply::default() }
+}
+
+fn history(conversation: &Conversation) -> Value {
+    serde_json::from_str(&conversation.history()).unwrap()
+}
+
+fn options() -> ConversationOptions {
+    ConversationOptions { thinking: Some(false), ..ConversationOptions::default() }
+}
+
+#[test]
+fn turns_cost_their_new_tokens() {
+    let model = model();
+    let (mut session, script) = scripted(&model, 0);
+    let system = Some("You are brief. ".repeat(12));
+    let mut talk = Conversation::new(&model, ConversationOptions { system, ..options() }).unwrap();
+    let mut before = 0;
+    for turn in 0..6 {
+        let said = write(&model, &script, &format!("Answer {turn}, at some length."));
+        let fed = talk.send_text(&mut session, &format!("Question number {turn}?")).unwrap();
+        let new = fed.total - before;
+        assert!(turn == 0 || fed.computed <= new + 8, "turn {turn}: {fed:?}, {new} are new");
+        assert_eq!(read(&mut talk, &mut session), text(&format!("Answer {turn}, at some length.")));
+        // The reply's own tokens are read again: the template writes it differently as history.
+        before = fed.total - 8;
+        assert!(said > 4);
+    }
+    assert_eq!(talk.len(), 13);
+    let last = &history(&talk)[12];
+    assert_eq!(last, &json!({"role": "assistant", "content": "Answer 5, at some length."}));
+}
+
+#[test]
+fn thoughts_and_answers() {
+    let model = model();
+    for (thinking, reply, thoughts, answer) in [
+        (true, "a</think>\n\nb", "a", "b"),
+        (true, "a", "a", ""),
+        (true, "</think>b", "", "b"),
+        (true, "Hm.\nSo.\n</think>\n\nHi. ", "Hm.\nSo.", "Hi. "),
+        (false, "b", "", "b"),
+        (false, "b</think>c", "", "b</think>c"),
+        (false, "<think>a</think>b", "a", "b"),
+        (false, "", "", ""),
+    ] {
+        let (mut session, script) = scripted(&model, 0);
+        write(&model, &script, reply);
+        let thinking = Some(thinking);
+        let options = ConversationOptions { thinking, ..ConversationOptions::default() };
+        let mut talk = Conversation::new(&model, options).unwrap();
+        talk.send_text(&mut session, "Say <think> something").unwrap();
+        let found = read(&mut talk, &mut session);
+        assert_eq!((&*found.thoughts, &*found.text), (thoughts, answer), "{reply:?}");
+        // What was a word of the answer stays one in the next turn.
+        let message = &history(&talk)[1];
+        assert_eq!(message["content"], answer);
+        let written = message.get("reasoning_content").is_some();
+        assert_eq!(written, !thoughts.is_empty() || answer.contains("</think>"));
+        write(&model, &script, "Yes.");
+        talk.send_text(&mut session, "More?").unwrap();
+        read(&mut talk, &mut session);
+    }
+}
+
+#[test]
+fn a_thinking_budget_closes_the_thoughts() {
+    let model = model();
+    for (thought, budget, rest) in
+        [("on and on and on and on", 6, "The answer."), ("line\n", 2, "So.")]
+    {
+        let (mut session, script) = scripted(&model, 0);
+        let mut ids = Vec::new();
+        model.tokenizer().encode(&thought.repeat(8), AddedTokens::AsText, &mut ids);
+        ids.truncate(budget);
+        let mut expected = Vec::new();
+        model.tokenizer().decode(&ids, Special::Keep, &mut expected).unwrap();
+        model.tokenizer().encode(rest, AddedTokens::AsText, &mut ids);
+        *script.lock().unwrap() = ids.into();
+        let options = ConversationOptions {
+            thinking: Some(true),
+            thinking_budget: budget,
+            ..ConversationOptions::default()
+        };
+        let mut talk = Conversation::new(&model, options).unwrap();
+        talk.send_text(&mut session, "Think.").unwrap();
+        let start = session.position();
+        let found = read(&mut talk, &mut session);
+        let expected = String::from_utf8(expected).unwrap();
+        assert_eq!(found.thoughts, expected.trim_end_matches('\n'));
+        assert_eq!((&*found.text, found.finish), (rest, Some(Finish::EndOfTurn)));
+        let mut bytes = Vec::new();
+        model.tokenizer().decode(&session.tokens()[start..], Special::Skip, &mut bytes).unwrap();
+        let expected = format!("{}\n</think>\n\n{rest}", expected.trim_end_matches('\n'));
+        assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+    }
+}
+
+#[test]
+fn tool_calls_and_their_results() {
+    let model = model();
+    let (mut session, script) = scripted(&model, 0);
+    let options = ConversationOptions { tools: Some(TOOLS.into()), ..options() };
+    let mut talk = Conversation::new(&model, options).unwrap();
+    let call = |city: &str, days: &str| {
+        format!(
+            "<tool_call>\n<function=weather>\n<parameter=city>\n{city}\n</parameter>\n\
+             <parameter=days>\n{days}\n</parameter>\n</function>\n</tool_call>"
+        )
+    };
+    let reply = format!("Let me look.\n\n{}\n{}", call("Köln", "2"), call("Oslo", "many"));
+    write(&model, &script, &reply);
+    talk.send_text(&mut session, "Weather?").unwrap();
+    let found = read(&mut talk, &mut session);
+    assert_eq!((&*found.text, found.finish), ("Let me look.", Some(Finish::ToolCalls)));
+    let [first, second] = &found.calls[..] else { panic!("{:?}", found.calls) };
+    assert_eq!((&*first.id, &*first.name, first.whole), ("call_0", "weather", true));
+    assert_eq!(first.arguments, r#"{"city": "Köln", "days": 2}"#);
+    assert_eq!((&*first.problem, &*first.raw), ("", &*call("Köln", "2")));
+    assert_eq!(second.id, "call_1");
+    assert_eq!(second.arguments, r#"{"city": "Oslo", "days": "many"}"#);
+    assert!(second.problem.contains("days"), "{}", second.problem);
+
+    talk.add_tool_result("call_0", "rain");
+    talk.add_tool_result("call_1", r#"{"error": "days"}"#);
+    write(&model, &script, "Rain in Köln.");
+    let fed = talk.start(&mut session).unwrap();
+    // The calls are part of what was computed: only the results and the header are new.
+    assert!(fed.computed < fed.total / 2, "{fed:?}");
+    assert_eq!(read(&mut talk, &mut session), text("Rain in Köln."));
+    let all = history(&talk);
+    assert_eq!(all.as_array().unwrap().len(), 5);
+    let expected = json!({"role": "tool", "tool_call_id": "call_0", "content": "rain"});
+    assert_eq!(all[2], expected);
+    let function = &all[1]["tool_calls"][0]["function"];
+    assert_eq!(function["arguments"], r#"{"city": "Köln", "days": 2}"#);
+
+    // The next call has the next number, also after the history went out and in.
+    let mut again = Conversation::new(
+        &model,
+        ConversationOptions {
+            tools: Some(TOOLS.into()),
+            thinking: Some(false),
+            ..ConversationOptions::default()
+        },
+    )
+    .unwrap();
+    again.set_history(&talk.history()).unwrap();
+    assert_eq!(again.history(), talk.history());
+    write(&model, &script, &call("Rom", "1"));
+    let fed = again.send_text(&mut session, "And Rome?").unwrap();
+    assert!(fed.computed < fed.total, "{fed:?}");
+    assert_eq!(read(&mut again, &mut session).calls[0].id, "call_2");
+
+    // Without tools a call is text.
+    let mut plain = Conversation::new(&model, self::options()).unwrap();
+    write(&model, &script, &call("Rom", "1"));
+    plain.send_text(&mut session, "Show me the form").unwrap();
+    assert_eq!(read(&mut plain, &mut session), text(&call("Rom", "1")));
+}
+
+#[test]
+fn stop_strings_are_never_shown() {
+    let model = model();
+    for (stop, expected, found) in [
+        (&["a ga", "ta del"][..], "alpha bet", "a ga"),
+        (&["gamma delta 😀!"], "alpha beta ", "gamma delta 😀!"),
+        (&["😀"], "alpha beta gamma delta ", "😀"),
+    ] {
+        let (mut session, script) = scripted(&model, 0);
+        write(&model, &script, "alpha beta gamma delta 😀! and more");
+        let stop = stop.iter().map(|s| (*s).to_owned()).collect();
+        let mut talk =
+            Conversation::new(&model, ConversationOptions { stop, ..options() }).unwrap();
+        talk.send_text(&mut session, "Go").unwrap();
+        let reply = read(&mut talk, &mut session);
+        assert_eq!((&*reply.text, reply.finish), (expected, Some(Finish::Stop(found.into()))));
+        assert_eq!(history(&talk)[1]["content"], expected);
+        assert_eq!(talk.resume().unwrap_err().kind(), ErrorKind::InvalidState);
+    }
+    let stop = vec!["x".to_owned(), String::new()];
+    let refused = Conversation::new(&model, ConversationOptions { stop, ..options() });
+    assert_eq!(refused.err().unwrap().kind(), ErrorKind::InvalidArgument);
+}
+
+/// Every reply is cut after every number of tokens and gone on with: together it is the same, and
+/// what was shown before is a beginning of it.
+#[test]
+fn replies_that_are_cut_go_on() {
+    let model = model();
+    let call = "<tool_call>\n<function=weather>\n<parameter=city>\na</b>\n</parameter>\n</function>\n</tool_call>";
+    let reply = format!("Hm 😀\n</think>\n\nA 👩‍👧 b  \n\n{call}\n{call}\nend 語");
+    let new = |max_tokens| {
+        let options = ConversationOptions {
+            thinking: Some(true),
+            tools: Some(TOOLS.into()),
+            max_tokens,
+            stop: vec!["👩‍👧 c".into()],
+            ..ConversationOptions::default()
+        };
+        Conversation::new(&model, options).unwrap()
+    };
+    let (mut session, script) = scripted(&model, 0);
+    let length = write(&model, &script, &reply);
+    let mut talk = new(0);
+    talk.send_text(&mut session, "Go").unwrap();
+    let whole = read(&mut talk, &mut session);
+    assert_eq!((&*whole.thoughts, whole.calls.len()), ("Hm 😀", 2));
+    assert_eq!(whole.text, "A 👩‍👧 b\nend 語");
+    for cut in 1..length {
+        write(&model, &script, &reply);
+        let mut talk = new(cut as _);
+        talk.send_text(&mut session, "Go").unwrap();
+        let mut joined = Reply::default();
+        loop {
+            let part = read(&mut talk, &mut session);
+            joined.thoughts += &part.thoughts;
+            joined.text += &part.text;
+            joined.calls.extend(part.calls.into_iter().filter(|call| call.whole));
+            joined.finish = part.finish;
+            assert!(!joined.text.contains(char::REPLACEMENT_CHARACTER));
+            if joined.finish != Some(Finish::Length) {
+                break;
+            }
+            talk.resume().unwrap();
+        }
+        // Parts of tags at a cut were shown as text; otherwise nothing differs.
+        let message = &history(&talk)[1];
+        assert_eq!(message["content"], *whole.text, "cut at {cut}");
+        assert_eq!(message["reasoning_content"], *whole.thoughts, "cut at {cut}");
+        assert_eq!(joined.calls, whole.calls, "cut at {cut}");
+        assert_eq!(talk.len(), 2);
+    }
+}
+
+#[test]
+fn cancelled_replies_stay_usable() {
+    let model = model();
+    let (mut session, script) = scripted(&model, 0);
+    let mut talk = Conversation::new(&model, options()).unwrap();
+    session.cancel_handle().cancel();
+    let refused = talk.send_text(&mut session, "One").unwrap_err();
+    assert_eq!((refused.kind(), talk.len()), (ErrorKind::Cancelled, 0));
+    write(&model, &script, "one two three four five six");
+    talk.send_text(&mut session, "One").unwrap();
+    let Piece::Text(first) = talk.next(&mut session).unwrap() else { panic!() };
+    session.cancel_handle().cancel();
+    let part = read(&mut talk, &mut session);
+    assert_eq!(part.finish, Some(Finish::Cancelled));
+    assert_eq!(history(&talk)[1]["content"], format!("{first}{}", part.text));
+    talk.resume().unwrap();
+    assert_eq!(talk.len(), 1);
+    let rest = read(&mut talk, &mut session);
+    assert_eq!(first + &part.text + &rest.text, "one two three four five six");
+    assert_eq!(rest.finish, Some(Finish::EndOfTurn));
+
+    // A reply that nobody reads to its end stays in the history as far as it came.
+    write(&model, &script, "seven eight nine");
+    talk.send_text(&mut session, "Two").unwrap();
+    let Piece::Text(start) = talk.next(&mut session).unwrap() else { panic!() };
+    talk.send_text(&mut session, "Three").unwrap();
+    assert_eq!(history(&talk)[3]["content"], start);
+    assert_eq!(talk.len(), 5);
+}
+
+#[test]
+fn regenerate_and_undo() {
+    let model = model();
+    let (mut session, script) = scripted(&model, 0);
+    let mut talk = Conversation::new(&model, options()).unwrap();
+    assert_eq!(talk.regenerate(&mut session).unwrap_err().kind(), ErrorKind::InvalidState);
+    assert_eq!(talk.undo(), 0);
+    write(&model, &script, "First.");
+    let fed = talk.send_text(&mut session, "Tell me something, please.").unwrap();
+    let prompt = session.tokens().to_vec();
+    read(&mut talk, &mut session);
+    write(&model, &script, "Second.");
+    let again = talk.regenerate(&mut session).unwrap();
+    assert_eq!((again.total, session.tokens()), (fed.total, &prompt[..]));
+    assert!(again.computed < fed.total, "{again:?}");
+    assert_eq!(read(&mut talk, &mut session), text("Second."));
+    assert_eq!(talk.len(), 2);
+    write(&model, &script, "Third.");
+    talk.send_text(&mut session, "More").unwrap();
+    // In the middle of a reply, too.
+    talk.next(&mut session).unwrap();
+    write(&model, &script, "Fourth.");
+    talk.regenerate(&mut session).unwrap();
+    assert_eq!(read(&mut talk, &mut session), text("Fourth."));
+    assert_eq!((talk.len(), talk.undo(), talk.len()), (4, 2, 2));
+    assert_eq!(talk.next(&mut session).unwrap_err().kind(), ErrorKind::InvalidState);
+    assert_eq!((talk.undo(), talk.undo(), talk.len()), (2, 0, 0));
+}
+
+#[test]
+fn what_is_refused_changes_nothing() {
+    let model = model();
+    let (mut session, script) = scripted(&model, 128);
+    let mut talk = Conversation::new(&model, options()).unwrap();
+    assert_eq!(talk.next(&mut session).unwrap_err().kind(), ErrorKind::InvalidState);
+    for (json, kind) in [
+        ("{", ErrorKind::InvalidArgument),
+        ("5", ErrorKind::InvalidArgument),
+        ("[5]", ErrorKind::InvalidArgument),
+        (
+            r#"[{"role": "user", "content": "a"}, {"role": "system", "content": "b"}]"#,
+            ErrorKind::Template,
+        ),
+        (r#"{"role": "assistant", "content": "nobody asked"}"#, ErrorKind::Template),
+    ] {
+        assert_eq!(talk.send(&mut session, json).unwrap_err().kind(), kind, "{json}");
+        assert!(talk.is_empty());
+    }
+    let long = "word ".repeat(200);
+    let error = talk.send_text(&mut session, &long).unwrap_err();
+    assert_eq!((error.kind(), talk.len()), (ErrorKind::ContextOverflow, 0));
+    for tools in ["{", "{}", "[1]", "\"x\""] {
+        let bad = ConversationOptions { tools: Some(tools.into()), ..options() };
+        assert_eq!(talk.configure(bad).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    }
+    // It fills up, and says so.
+    write(&model, &script, &long);
+    talk.send_text(&mut session, "Go on").unwrap();
+    let reply = read(&mut talk, &mut session);
+    assert_eq!((reply.finish, session.position()), (Some(Finish::ContextFull), 128));
+    assert!(long.starts_with(&reply.text));
+    // Another call on the session in the middle of a reply.
+    talk.undo();
+    write(&model, &script, "one two");
+    talk.send_text(&mut session, "Go on").unwrap();
+    talk.next(&mut session).unwrap();
+    session.feed(&[1]).unwrap();
+    assert_eq!(talk.next(&mut session).unwrap_err().kind(), ErrorKind::InvalidState);
+    write(&model, &script, "one two");
+    talk.regenerate(&mut session).unwrap();
+    assert_eq!(read(&mut talk, &mut session), text("one two"));
+}
