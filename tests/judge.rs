@@ -95,7 +95,8 @@ fn scores_are_those_of_feeding_one_by_one() {
         let before = logits(&mut scored);
         assert_eq!(scored.score(text, false).unwrap().each, expected, "{count} tokens");
         // The session is as before, and goes on as if nothing had been.
-        assert_eq!((scored.tokens(), logits(&mut scored)), (context, before));
+        assert_eq!(logits(&mut scored), before);
+        assert_eq!(scored.tokens(), context);
         scored.embed(text, Pooling::Mean, false).unwrap();
         let mut untouched = session(&model);
         untouched.feed(context).unwrap();
@@ -154,7 +155,7 @@ fn what_cannot_be_judged_changes_nothing() {
         kind(session.embed(&long, Pooling::Mean, true).map(drop)),
         ErrorKind::ContextOverflow
     );
-    assert_eq!(session.score(&[], true).unwrap().each, []);
+    assert!(session.score(&[], true).unwrap().each.is_empty());
     assert_eq!(session.score(&long[..22], false).unwrap().each.len(), 22);
     session.cancel_handle().cancel();
     assert_eq!(kind(session.score(&long[..22], true).map(drop)), ErrorKind::Cancelled);

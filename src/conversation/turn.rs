@@ -224,7 +224,9 @@ impl Turn {
                 Event::Call(call) => {
                     self.flush_text();
                     self.again = 0;
-                    let call = self.typed(call);
+                    let mut call = self.typed(call);
+                    // A call that only the end has completed comes again after a resumption.
+                    call.whole &= self.open.is_none();
                     self.calls.push(call.clone());
                     self.pieces.push_back(Piece::ToolCall(call));
                 }
