@@ -105,6 +105,74 @@ namespace Qwen35
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
     public unsafe delegate int qwen_progress_callback(UIntPtr done, UIntPtr total, void* user);
 
+    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+    public unsafe delegate int qwen_logits_callback(float* logits, UIntPtr count, int* tokens, UIntPtr token_count, void* user);
+
+    [StructLayout(LayoutKind.Sequential)]
+    public unsafe struct qwen_token_logprob
+    {
+        public int token;
+        public float logprob;
+    }
+
+    [StructLayout(LayoutKind.Sequential)]
+    public unsafe struct qwen_score
+    {
+        public uint struct_size;
+        public uint best_count;
+        public ulong token_count;
+        public double log_likelihood;
+        public double perplexity;
+    }
+
+    /// <summary>Owns a qwen_conversation; frees it when nothing uses it any more.</summary>
+    public sealed class ConversationHandle : SafeHandle
+    {
+        public ConversationHandle() : base(IntPtr.Zero, true) { }
+        public override bool IsInvalid { get { return handle == IntPtr.Zero; } }
+        protected override bool ReleaseHandle()
+        {
+            Native.qwen_conversation_free(handle);
+            return true;
+        }
+    }
+
+    [StructLayout(LayoutKind.Sequential)]
+    public unsafe struct qwen_conversation_options
+    {
+        public uint struct_size;
+        public uint flags;
+        public int thinking;
+        public uint thinking_budget;
+        public uint max_tokens;
+        public uint stop_count;
+        public byte* system;
+        public UIntPtr system_length;
+        public byte* tools;
+        public UIntPtr tools_length;
+        public char *const** stop;
+        public UIntPtr* stop_lengths;
+    }
+
+    [StructLayout(LayoutKind.Sequential)]
+    public unsafe struct qwen_piece
+    {
+        public uint struct_size;
+        public int kind;
+        public int finish;
+        public uint is_whole;
+        public byte* text;
+        public UIntPtr text_length;
+        public byte* name;
+        public UIntPtr name_length;
+        public byte* arguments;
+        public UIntPtr arguments_length;
+        public byte* id;
+        public UIntPtr id_length;
+        public byte* problem;
+        public UIntPtr problem_length;
+    }
+
     public static unsafe class Native
     {
         const string Library = "qwen35";
@@ -271,5 +339,96 @@ namespace Qwen35
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_session_cancel(SessionHandle session);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_set_logits_callback(SessionHandle session, qwen_logits_callback callback, void* user);
+        public const int QWEN_SCORE_KEEP = 8;
+        public const int QWEN_EMBED_NORMALIZE = 16;
+        public const int QWEN_POOLING_MEAN = 0;
+        public const int QWEN_POOLING_LAST = 1;
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_logprobs(SessionHandle session, int* tokens, UIntPtr count, float* logprobs);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_top_logprobs(SessionHandle session, qwen_token_logprob* top, UIntPtr count);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_chosen_logprobs(SessionHandle session, float* logprob, qwen_token_logprob* top, UIntPtr count);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_score(SessionHandle session, int* tokens, UIntPtr count, uint flags, float* logprobs, qwen_score* score);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_score_text(SessionHandle session, byte* text, UIntPtr length, uint flags, qwen_score* score);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_embed(SessionHandle session, int* tokens, UIntPtr count, int pooling, uint flags, float* embedding, UIntPtr capacity, UIntPtr* needed);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_embed_text(SessionHandle session, byte* text, UIntPtr length, int pooling, uint flags, float* embedding, UIntPtr capacity, UIntPtr* needed);
+        public const int QWEN_THINKING_DEFAULT = 0;
+        public const int QWEN_THINKING_ON = 1;
+        public const int QWEN_THINKING_OFF = 2;
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_options_init(qwen_conversation_options* options, UIntPtr size);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_new(SessionHandle session, qwen_conversation_options* options, out ConversationHandle conversation);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern void qwen_conversation_free(IntPtr conversation);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_configure(ConversationHandle conversation, qwen_conversation_options* options);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_add(ConversationHandle conversation, byte* json, UIntPtr length);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_add_text(ConversationHandle conversation, byte* role, UIntPtr role_length, byte* text, UIntPtr length);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_add_tool_result(ConversationHandle conversation, byte* id, UIntPtr id_length, byte* result, UIntPtr length);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_send(ConversationHandle conversation, byte* json, UIntPtr length, UIntPtr* total, UIntPtr* computed);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_send_text(ConversationHandle conversation, byte* text, UIntPtr length, UIntPtr* total, UIntPtr* computed);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_regenerate(ConversationHandle conversation, UIntPtr* total, UIntPtr* computed);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_resume(ConversationHandle conversation);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_undo(ConversationHandle conversation, UIntPtr* removed);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_history(ConversationHandle conversation, byte* json, UIntPtr capacity, UIntPtr* needed);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_set_history(ConversationHandle conversation, byte* json, UIntPtr length);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_cancel(ConversationHandle conversation);
+        public const int QWEN_PIECE_NONE = 0;
+        public const int QWEN_PIECE_THINKING = 1;
+        public const int QWEN_PIECE_TEXT = 2;
+        public const int QWEN_PIECE_TOOL_CALL = 3;
+        public const int QWEN_PIECE_END = 4;
+        public const int QWEN_FINISH_NONE = 0;
+        public const int QWEN_FINISH_END_OF_TURN = 1;
+        public const int QWEN_FINISH_TOOL_CALLS = 2;
+        public const int QWEN_FINISH_STOP = 3;
+        public const int QWEN_FINISH_LENGTH = 4;
+        public const int QWEN_FINISH_CONTEXT_FULL = 5;
+        public const int QWEN_FINISH_CANCELLED = 6;
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_next(ConversationHandle conversation, qwen_piece* piece);
     }
 }

@@ -151,6 +151,142 @@ qwen_status qwen_session_set_progress(qwen_session *session,
                                       void *user);
 qwen_status qwen_session_reset(qwen_session *session);
 qwen_status qwen_session_cancel(const qwen_session *session);
+typedef int32_t (*qwen_logits_callback)(float *logits,
+                                        size_t count,
+                                        const int32_t *tokens,
+                                        size_t token_count,
+                                        void *user);
+qwen_status qwen_session_set_logits_callback(qwen_session *session,
+                                             qwen_logits_callback callback,
+                                             void *user);
+typedef struct {
+    int32_t token;
+    float logprob;
+} qwen_token_logprob;
+typedef struct {
+    uint32_t struct_size;
+    uint32_t best_count;
+    uint64_t token_count;
+    double log_likelihood;
+    double perplexity;
+} qwen_score;
+typedef int32_t qwen_pooling;
+qwen_status qwen_session_logprobs(qwen_session *session,
+                                  const int32_t *tokens,
+                                  size_t count,
+                                  float *logprobs);
+qwen_status qwen_session_top_logprobs(qwen_session *session,
+                                      qwen_token_logprob *top,
+                                      size_t count);
+qwen_status qwen_session_chosen_logprobs(qwen_session *session,
+                                         float *logprob,
+                                         qwen_token_logprob *top,
+                                         size_t count);
+qwen_status qwen_session_score(qwen_session *session,
+                               const int32_t *tokens,
+                               size_t count,
+                               uint32_t flags,
+                               float *logprobs,
+                               qwen_score *score);
+qwen_status qwen_session_score_text(qwen_session *session,
+                                    const char *text,
+                                    size_t length,
+                                    uint32_t flags,
+                                    qwen_score *score);
+qwen_status qwen_session_embed(qwen_session *session,
+                               const int32_t *tokens,
+                               size_t count,
+                               qwen_pooling pooling,
+                               uint32_t flags,
+                               float *embedding,
+                               size_t capacity,
+                               size_t *needed);
+qwen_status qwen_session_embed_text(qwen_session *session,
+                                    const char *text,
+                                    size_t length,
+                                    qwen_pooling pooling,
+                                    uint32_t flags,
+                                    float *embedding,
+                                    size_t capacity,
+                                    size_t *needed);
+typedef struct qwen_conversation qwen_conversation;
+typedef int32_t qwen_thinking;
+typedef struct {
+    uint32_t struct_size;
+    uint32_t flags;
+    qwen_thinking thinking;
+    uint32_t thinking_budget;
+    uint32_t max_tokens;
+    uint32_t stop_count;
+    const char *system;
+    size_t system_length;
+    const char *tools;
+    size_t tools_length;
+    const char *const *stop;
+    const size_t *stop_lengths;
+} qwen_conversation_options;
+qwen_status qwen_conversation_options_init(qwen_conversation_options *options, size_t size);
+qwen_status qwen_conversation_new(qwen_session *session,
+                                  const qwen_conversation_options *options,
+                                  qwen_conversation **conversation);
+void qwen_conversation_free(qwen_conversation *conversation);
+qwen_status qwen_conversation_configure(qwen_conversation *conversation,
+                                        const qwen_conversation_options *options);
+qwen_status qwen_conversation_add(qwen_conversation *conversation,
+                                  const char *json,
+                                  size_t length);
+qwen_status qwen_conversation_add_text(qwen_conversation *conversation,
+                                       const char *role,
+                                       size_t role_length,
+                                       const char *text,
+                                       size_t length);
+qwen_status qwen_conversation_add_tool_result(qwen_conversation *conversation,
+                                              const char *id,
+                                              size_t id_length,
+                                              const char *result,
+                                              size_t length);
+qwen_status qwen_conversation_send(qwen_conversation *conversation,
+                                   const char *json,
+                                   size_t length,
+                                   size_t *total,
+                                   size_t *computed);
+qwen_status qwen_conversation_send_text(qwen_conversation *conversation,
+                                        const char *text,
+                                        size_t length,
+                                        size_t *total,
+                                        size_t *computed);
+qwen_status qwen_conversation_regenerate(qwen_conversation *conversation,
+                                         size_t *total,
+                                         size_t *computed);
+qwen_status qwen_conversation_resume(qwen_conversation *conversation);
+qwen_status qwen_conversation_undo(qwen_conversation *conversation, size_t *removed);
+qwen_status qwen_conversation_history(const qwen_conversation *conversation,
+                                      char *json,
+                                      size_t capacity,
+                                      size_t *needed);
+qwen_status qwen_conversation_set_history(qwen_conversation *conversation,
+                                          const char *json,
+                                          size_t length);
+qwen_status qwen_conversation_cancel(const qwen_conversation *conversation);
+typedef int32_t qwen_piece_kind;
+typedef int32_t qwen_finish;
+typedef struct {
+    uint32_t struct_size;
+    qwen_piece_kind kind;
+    qwen_finish finish;
+    uint32_t is_whole;
+    const char *text;
+    size_t text_length;
+    const char *name;
+    size_t name_length;
+    const char *arguments;
+    size_t arguments_length;
+    const char *id;
+    size_t id_length;
+    const char *problem;
+    size_t problem_length;
+} qwen_piece;
+qwen_status qwen_conversation_next(qwen_conversation *conversation, qwen_piece *piece);
 ]]
 
 local abi = {}
@@ -204,6 +340,25 @@ abi.constants = {
     QWEN_PRESET_GREEDY = 1,
     QWEN_PRESET_THINKING = 2,
     QWEN_PRESET_PRECISE = 3,
+    QWEN_SCORE_KEEP = 8,
+    QWEN_EMBED_NORMALIZE = 16,
+    QWEN_POOLING_MEAN = 0,
+    QWEN_POOLING_LAST = 1,
+    QWEN_THINKING_DEFAULT = 0,
+    QWEN_THINKING_ON = 1,
+    QWEN_THINKING_OFF = 2,
+    QWEN_PIECE_NONE = 0,
+    QWEN_PIECE_THINKING = 1,
+    QWEN_PIECE_TEXT = 2,
+    QWEN_PIECE_TOOL_CALL = 3,
+    QWEN_PIECE_END = 4,
+    QWEN_FINISH_NONE = 0,
+    QWEN_FINISH_END_OF_TURN = 1,
+    QWEN_FINISH_TOOL_CALLS = 2,
+    QWEN_FINISH_STOP = 3,
+    QWEN_FINISH_LENGTH = 4,
+    QWEN_FINISH_CONTEXT_FULL = 5,
+    QWEN_FINISH_CANCELLED = 6,
 }
 
 -- The fields of each struct, in order.
@@ -213,6 +368,10 @@ abi.structs = {
     qwen_logit_bias = {"token", "bias"},
     qwen_sampling_options = {"struct_size", "set", "preset", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "penalty_window", "reserved", "seed", "logit_bias", "logit_bias_count"},
     qwen_session_options = {"struct_size", "flags", "context_limit", "sampling"},
+    qwen_token_logprob = {"token", "logprob"},
+    qwen_score = {"struct_size", "best_count", "token_count", "log_likelihood", "perplexity"},
+    qwen_conversation_options = {"struct_size", "flags", "thinking", "thinking_budget", "max_tokens", "stop_count", "system", "system_length", "tools", "tools_length", "stop", "stop_lengths"},
+    qwen_piece = {"struct_size", "kind", "finish", "is_whole", "text", "text_length", "name", "name_length", "arguments", "arguments_length", "id", "id_length", "problem", "problem_length"},
 }
 
 return abi

@@ -53,6 +53,25 @@ const constants = {
   QWEN_PRESET_GREEDY: 1,
   QWEN_PRESET_THINKING: 2,
   QWEN_PRESET_PRECISE: 3,
+  QWEN_SCORE_KEEP: 8,
+  QWEN_EMBED_NORMALIZE: 16,
+  QWEN_POOLING_MEAN: 0,
+  QWEN_POOLING_LAST: 1,
+  QWEN_THINKING_DEFAULT: 0,
+  QWEN_THINKING_ON: 1,
+  QWEN_THINKING_OFF: 2,
+  QWEN_PIECE_NONE: 0,
+  QWEN_PIECE_THINKING: 1,
+  QWEN_PIECE_TEXT: 2,
+  QWEN_PIECE_TOOL_CALL: 3,
+  QWEN_PIECE_END: 4,
+  QWEN_FINISH_NONE: 0,
+  QWEN_FINISH_END_OF_TURN: 1,
+  QWEN_FINISH_TOOL_CALLS: 2,
+  QWEN_FINISH_STOP: 3,
+  QWEN_FINISH_LENGTH: 4,
+  QWEN_FINISH_CONTEXT_FULL: 5,
+  QWEN_FINISH_CANCELLED: 6,
 };
 
 // Types, in the order in which they need each other.
@@ -110,6 +129,53 @@ structs.qwen_session_options = koffi.struct('qwen_session_options', {
   sampling: 'const qwen_sampling_options *',
 });
 koffi.proto('int32_t qwen_progress_callback(size_t done, size_t total, void *user)');
+koffi.proto('int32_t qwen_logits_callback(float *logits, size_t count, const int32_t *tokens, size_t token_count, void *user)');
+structs.qwen_token_logprob = koffi.struct('qwen_token_logprob', {
+  token: 'int32_t',
+  logprob: 'float',
+});
+structs.qwen_score = koffi.struct('qwen_score', {
+  struct_size: 'uint32_t',
+  best_count: 'uint32_t',
+  token_count: 'uint64_t',
+  log_likelihood: 'double',
+  perplexity: 'double',
+});
+koffi.alias('qwen_pooling', 'int32_t');
+koffi.opaque('qwen_conversation');
+koffi.alias('qwen_thinking', 'int32_t');
+structs.qwen_conversation_options = koffi.struct('qwen_conversation_options', {
+  struct_size: 'uint32_t',
+  flags: 'uint32_t',
+  thinking: 'qwen_thinking',
+  thinking_budget: 'uint32_t',
+  max_tokens: 'uint32_t',
+  stop_count: 'uint32_t',
+  system: 'const uint8_t *',
+  system_length: 'size_t',
+  tools: 'const uint8_t *',
+  tools_length: 'size_t',
+  stop: 'const char *const *',
+  stop_lengths: 'const size_t *',
+});
+koffi.alias('qwen_piece_kind', 'int32_t');
+koffi.alias('qwen_finish', 'int32_t');
+structs.qwen_piece = koffi.struct('qwen_piece', {
+  struct_size: 'uint32_t',
+  kind: 'qwen_piece_kind',
+  finish: 'qwen_finish',
+  is_whole: 'uint32_t',
+  text: 'const uint8_t *',
+  text_length: 'size_t',
+  name: 'const uint8_t *',
+  name_length: 'size_t',
+  arguments: 'const uint8_t *',
+  arguments_length: 'size_t',
+  id: 'const uint8_t *',
+  id_length: 'size_t',
+  problem: 'const uint8_t *',
+  problem_length: 'size_t',
+});
 
 const functions = {
   qwen_last_error: 'const char *qwen_last_error()',
@@ -150,6 +216,30 @@ const functions = {
   qwen_session_set_progress: 'qwen_status qwen_session_set_progress(qwen_session *session, qwen_progress_callback *callback, void *user)',
   qwen_session_reset: 'qwen_status qwen_session_reset(qwen_session *session)',
   qwen_session_cancel: 'qwen_status qwen_session_cancel(const qwen_session *session)',
+  qwen_session_set_logits_callback: 'qwen_status qwen_session_set_logits_callback(qwen_session *session, qwen_logits_callback *callback, void *user)',
+  qwen_session_logprobs: 'qwen_status qwen_session_logprobs(qwen_session *session, const int32_t *tokens, size_t count, _Out_ float *logprobs)',
+  qwen_session_top_logprobs: 'qwen_status qwen_session_top_logprobs(qwen_session *session, _Inout_ qwen_token_logprob *top, size_t count)',
+  qwen_session_chosen_logprobs: 'qwen_status qwen_session_chosen_logprobs(qwen_session *session, _Out_ float *logprob, _Inout_ qwen_token_logprob *top, size_t count)',
+  qwen_session_score: 'qwen_status qwen_session_score(qwen_session *session, const int32_t *tokens, size_t count, uint32_t flags, _Out_ float *logprobs, _Inout_ qwen_score *score)',
+  qwen_session_score_text: 'qwen_status qwen_session_score_text(qwen_session *session, const uint8_t *text, size_t length, uint32_t flags, _Inout_ qwen_score *score)',
+  qwen_session_embed: 'qwen_status qwen_session_embed(qwen_session *session, const int32_t *tokens, size_t count, qwen_pooling pooling, uint32_t flags, _Out_ float *embedding, size_t capacity, _Out_ size_t *needed)',
+  qwen_session_embed_text: 'qwen_status qwen_session_embed_text(qwen_session *session, const uint8_t *text, size_t length, qwen_pooling pooling, uint32_t flags, _Out_ float *embedding, size_t capacity, _Out_ size_t *needed)',
+  qwen_conversation_options_init: 'qwen_status qwen_conversation_options_init(_Inout_ qwen_conversation_options *options, size_t size)',
+  qwen_conversation_new: 'qwen_status qwen_conversation_new(qwen_session *session, const qwen_conversation_options *options, _Out_ qwen_conversation **conversation)',
+  qwen_conversation_free: 'void qwen_conversation_free(qwen_conversation *conversation)',
+  qwen_conversation_configure: 'qwen_status qwen_conversation_configure(qwen_conversation *conversation, const qwen_conversation_options *options)',
+  qwen_conversation_add: 'qwen_status qwen_conversation_add(qwen_conversation *conversation, const uint8_t *json, size_t length)',
+  qwen_conversation_add_text: 'qwen_status qwen_conversation_add_text(qwen_conversation *conversation, const uint8_t *role, size_t role_length, const uint8_t *text, size_t length)',
+  qwen_conversation_add_tool_result: 'qwen_status qwen_conversation_add_tool_result(qwen_conversation *conversation, const uint8_t *id, size_t id_length, const uint8_t *result, size_t length)',
+  qwen_conversation_send: 'qwen_status qwen_conversation_send(qwen_conversation *conversation, const uint8_t *json, size_t length, _Out_ size_t *total, _Out_ size_t *computed)',
+  qwen_conversation_send_text: 'qwen_status qwen_conversation_send_text(qwen_conversation *conversation, const uint8_t *text, size_t length, _Out_ size_t *total, _Out_ size_t *computed)',
+  qwen_conversation_regenerate: 'qwen_status qwen_conversation_regenerate(qwen_conversation *conversation, _Out_ size_t *total, _Out_ size_t *computed)',
+  qwen_conversation_resume: 'qwen_status qwen_conversation_resume(qwen_conversation *conversation)',
+  qwen_conversation_undo: 'qwen_status qwen_conversation_undo(qwen_conversation *conversation, _Out_ size_t *removed)',
+  qwen_conversation_history: 'qwen_status qwen_conversation_history(const qwen_conversation *conversation, _Out_ uint8_t *json, size_t capacity, _Out_ size_t *needed)',
+  qwen_conversation_set_history: 'qwen_status qwen_conversation_set_history(qwen_conversation *conversation, const uint8_t *json, size_t length)',
+  qwen_conversation_cancel: 'qwen_status qwen_conversation_cancel(const qwen_conversation *conversation)',
+  qwen_conversation_next: 'qwen_status qwen_conversation_next(qwen_conversation *conversation, _Inout_ qwen_piece *piece)',
 };
 
 // Opens the library and binds every function.

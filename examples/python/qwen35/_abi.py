@@ -139,6 +139,95 @@ class qwen_session_options(ctypes.Structure):
 
 
 qwen_progress_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p)
+qwen_logits_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_float), ctypes.c_size_t, ctypes.POINTER(ctypes.c_int32), ctypes.c_size_t, ctypes.c_void_p)
+QWEN_SCORE_KEEP = 8
+QWEN_EMBED_NORMALIZE = 16
+
+
+class qwen_token_logprob(ctypes.Structure):
+    _fields_ = [
+        ("token", ctypes.c_int32),
+        ("logprob", ctypes.c_float),
+    ]
+
+
+class qwen_score(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("best_count", ctypes.c_uint32),
+        ("token_count", ctypes.c_uint64),
+        ("log_likelihood", ctypes.c_double),
+        ("perplexity", ctypes.c_double),
+    ]
+
+
+qwen_pooling = ctypes.c_int32
+QWEN_POOLING_MEAN = 0
+QWEN_POOLING_LAST = 1
+
+
+class qwen_conversation(ctypes.Structure):
+    pass
+
+
+qwen_thinking = ctypes.c_int32
+
+
+class qwen_conversation_options(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("flags", ctypes.c_uint32),
+        ("thinking", qwen_thinking),
+        ("thinking_budget", ctypes.c_uint32),
+        ("max_tokens", ctypes.c_uint32),
+        ("stop_count", ctypes.c_uint32),
+        ("system", ctypes.c_char_p),
+        ("system_length", ctypes.c_size_t),
+        ("tools", ctypes.c_char_p),
+        ("tools_length", ctypes.c_size_t),
+        ("stop", ctypes.POINTER(ctypes.POINTER(ctypes.c_char *const))),
+        ("stop_lengths", ctypes.POINTER(ctypes.c_size_t)),
+    ]
+
+
+QWEN_THINKING_DEFAULT = 0
+QWEN_THINKING_ON = 1
+QWEN_THINKING_OFF = 2
+qwen_piece_kind = ctypes.c_int32
+qwen_finish = ctypes.c_int32
+
+
+class qwen_piece(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("kind", qwen_piece_kind),
+        ("finish", qwen_finish),
+        ("is_whole", ctypes.c_uint32),
+        ("text", ctypes.c_char_p),
+        ("text_length", ctypes.c_size_t),
+        ("name", ctypes.c_char_p),
+        ("name_length", ctypes.c_size_t),
+        ("arguments", ctypes.c_char_p),
+        ("arguments_length", ctypes.c_size_t),
+        ("id", ctypes.c_char_p),
+        ("id_length", ctypes.c_size_t),
+        ("problem", ctypes.c_char_p),
+        ("problem_length", ctypes.c_size_t),
+    ]
+
+
+QWEN_PIECE_NONE = 0
+QWEN_PIECE_THINKING = 1
+QWEN_PIECE_TEXT = 2
+QWEN_PIECE_TOOL_CALL = 3
+QWEN_PIECE_END = 4
+QWEN_FINISH_NONE = 0
+QWEN_FINISH_END_OF_TURN = 1
+QWEN_FINISH_TOOL_CALLS = 2
+QWEN_FINISH_STOP = 3
+QWEN_FINISH_LENGTH = 4
+QWEN_FINISH_CONTEXT_FULL = 5
+QWEN_FINISH_CANCELLED = 6
 
 
 # Result and parameters of each function.
@@ -316,5 +405,141 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     ]),
     "qwen_session_cancel": (qwen_status, [
         ctypes.POINTER(qwen_session),
+    ]),
+    "qwen_session_set_logits_callback": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        qwen_logits_callback,
+        ctypes.c_void_p,
+    ]),
+    "qwen_session_logprobs": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.POINTER(ctypes.c_int32),
+        ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_float),
+    ]),
+    "qwen_session_top_logprobs": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.POINTER(qwen_token_logprob),
+        ctypes.c_size_t,
+    ]),
+    "qwen_session_chosen_logprobs": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.POINTER(ctypes.c_float),
+        ctypes.POINTER(qwen_token_logprob),
+        ctypes.c_size_t,
+    ]),
+    "qwen_session_score": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.POINTER(ctypes.c_int32),
+        ctypes.c_size_t,
+        ctypes.c_uint32,
+        ctypes.POINTER(ctypes.c_float),
+        ctypes.POINTER(qwen_score),
+    ]),
+    "qwen_session_score_text": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.c_uint32,
+        ctypes.POINTER(qwen_score),
+    ]),
+    "qwen_session_embed": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.POINTER(ctypes.c_int32),
+        ctypes.c_size_t,
+        qwen_pooling,
+        ctypes.c_uint32,
+        ctypes.POINTER(ctypes.c_float),
+        ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_session_embed_text": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        qwen_pooling,
+        ctypes.c_uint32,
+        ctypes.POINTER(ctypes.c_float),
+        ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_conversation_options_init": (qwen_status, [
+        ctypes.POINTER(qwen_conversation_options),
+        ctypes.c_size_t,
+    ]),
+    "qwen_conversation_new": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.POINTER(qwen_conversation_options),
+        ctypes.POINTER(ctypes.POINTER(qwen_conversation)),
+    ]),
+    "qwen_conversation_free": (None, [
+        ctypes.POINTER(qwen_conversation),
+    ]),
+    "qwen_conversation_configure": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+        ctypes.POINTER(qwen_conversation_options),
+    ]),
+    "qwen_conversation_add": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+    ]),
+    "qwen_conversation_add_text": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+    ]),
+    "qwen_conversation_add_tool_result": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+    ]),
+    "qwen_conversation_send": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_size_t),
+        ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_conversation_send_text": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_size_t),
+        ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_conversation_regenerate": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+        ctypes.POINTER(ctypes.c_size_t),
+        ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_conversation_resume": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+    ]),
+    "qwen_conversation_undo": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+        ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_conversation_history": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_conversation_set_history": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+    ]),
+    "qwen_conversation_cancel": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+    ]),
+    "qwen_conversation_next": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+        ctypes.POINTER(qwen_piece),
     ]),
 }
