@@ -133,9 +133,23 @@ qwen_isa host_isa(const char *text) {
     host_die(HOST_USAGE, "--isa must be auto, scalar, avx2 or avx512, not \"%s\"", text);
 }
 
+/* 1 if the file at `path` begins as packed models do. */
+static int is_packed(const char *path) {
+    char start[8] = {0};
+    FILE *file = fopen(path, "rb");
+    size_t got = file != NULL ? fread(start, 1, sizeof start, file) : 0;
+    if (file != NULL) {
+        fclose(file);
+    }
+    return got == sizeof start && memcmp(start, "\x89QWP35\r\n", sizeof start) == 0;
+}
+
 int host_is_model(const char *path) {
     static const char ending[] = ".safetensors";
     struct stat status;
+    if (stat(path, &status) == 0 && S_ISREG(status.st_mode) && is_packed(path)) {
+        return 1;
+    }
     size_t length = strlen(path);
     if (length >= sizeof ending && strcmp(path + length - (sizeof ending - 1), ending) == 0) {
         return stat(path, &status) == 0;

@@ -49,7 +49,7 @@ int host_is_integer(const char *text);
 /* The constant for "scalar", "avx2", "avx512" or "auto", or exit with HOST_USAGE. */
 qwen_isa host_isa(const char *text);
 
-/* 1 if `path` looks like a model: a folder with config.json, or a weight file. */
+/* 1 if `path` looks like a model: a packed file, a folder with config.json, a weight file. */
 int host_is_model(const char *path);
 /* The model to use when none is named: model/ if it is there, else examples/demo-model, in
  * the working directory or beside the program's own. Says on standard error if it is the

@@ -198,6 +198,20 @@ typedef struct qwen_model qwen_model;
 /** The instruction set that computes: one of the QWEN_ISA constants. */
 typedef int32_t qwen_isa;
 
+/** How much a model tells: one of the QWEN_LOG constants, each with all before it. */
+typedef int32_t qwen_log_level;
+
+/**
+ * Takes a message of a model: one line of UTF-8 without a line break, ending with a NUL that
+ * length does not count; valid during the call. It is called on the thread that makes the
+ * call that the message is about, which may be any thread that uses the model, under no
+ * lock. It must return: an exception or longjmp() through the library is undefined.
+ */
+typedef void (*qwen_log_callback)(qwen_log_level level,
+                                  const char *message,
+                                  size_t length,
+                                  void *user);
+
 /** How to open a model. Zero means default, everywhere. */
 typedef struct {
     /** sizeof(qwen_model_options) */
@@ -211,6 +225,14 @@ typedef struct {
     uint32_t threads;
     /** What computes. AVX2 and AVX-512 give the same bits; SCALAR differs by rounding. */
     qwen_isa isa;
+    /** NULL, or what takes the model's messages for as long as the model lives. */
+    qwen_log_callback log;
+    /** Handed to log; never looked at. */
+    void *log_user;
+    /** Which messages log takes. 0: none. */
+    qwen_log_level log_level;
+    /** 0. */
+    uint32_t reserved;
 } qwen_model_options;
 
 /** What a model is. Set struct_size before asking. */
@@ -257,6 +279,18 @@ typedef struct {
 /** AVX-512. */
 #define QWEN_ISA_AVX512 3
 
+/** Nothing. */
+#define QWEN_LOG_NOTHING 0
+
+/** Something does not work that the host may need. */
+#define QWEN_LOG_WARNING 1
+
+/** What was opened, and how. */
+#define QWEN_LOG_INFO 2
+
+/** How long each step took. */
+#define QWEN_LOG_DEBUG 3
+
 /**
  * Sets `size` bytes of options to their defaults: zeros, and struct_size = size. The macro
  * QWEN_MODEL_OPTIONS_INIT does the same in a declaration.
@@ -268,11 +302,12 @@ typedef struct {
 qwen_status qwen_model_options_init(qwen_model_options *options, size_t size);
 
 /**
- * Opens the checkpoint in a Hugging Face folder: config.json, tokenizer.json,
- * tokenizer_config.json, the chat template, and safetensors weights (single or sharded),
- * which are mapped into memory. Every tensor is checked before any is used.
+ * Opens a packed file (see qwen_pack()) or the checkpoint in a Hugging Face folder:
+ * config.json, tokenizer.json, tokenizer_config.json, the chat template, and safetensors
+ * weights (single or sharded). Weights are mapped into memory. Every tensor is checked before
+ * any is used.
  *
- * path, path_length: the folder, or the weight file in it. Bytes as the file system takes
+ * path, path_length: the file, the folder, or the weight file in it. Bytes as the file system takes
  * them, used during the call. A relative path is resolved now.
  * options: NULL, or options, used during the call.
  * model: receives a handle owned by the caller, for qwen_model_free(); NULL on failure.
@@ -319,11 +354,211 @@ qwen_status qwen_model_end_tokens(const qwen_model *model,
 
 /** Default options: qwen_model_options options = QWEN_MODEL_OPTIONS_INIT; */
 #define QWEN_MODEL_OPTIONS_INIT \
-    { (uint32_t)sizeof(qwen_model_options), 0, 0, QWEN_ISA_AUTO }
+    { (uint32_t)sizeof(qwen_model_options), 0, 0, QWEN_ISA_AUTO, NULL, NULL, \
+      QWEN_LOG_NOTHING, 0 }
 
 /** For qwen_model_get_info(). */
 #define QWEN_MODEL_INFO_INIT \
     { (uint32_t)sizeof(qwen_model_info), 0, 0, 0, 0, 0, 0, 0, 0, QWEN_ISA_AUTO, 0 }
+
+/* ======================================================================================
+ * Other ways to open, and what it costs
+ * ====================================================================================== */
+
+/**
+ * Takes memory back that was lent to qwen_model_open_memory(). It is called once for each
+ * call of that function, on any thread, under no lock, and must not call the library. It
+ * must return: an exception or longjmp() through the library is undefined.
+ */
+typedef void (*qwen_release_callback)(void *data, size_t length, void *user);
+
+/**
+ * Reads length bytes from offset on into buffer: all of them, or it fails. It is called on
+ * the calling thread, under no lock, during the call it was given to. A return value other
+ * than 0 ends that call with QWEN_ERROR_IO. It must return: an exception or longjmp() through
+ * the library is undefined.
+ */
+typedef int32_t (*qwen_read_callback)(uint64_t offset,
+                                      void *buffer,
+                                      size_t length,
+                                      void *user);
+
+/**
+ * What a model takes in memory, in bytes, see qwen_model_estimate(). The tokenizer (some
+ * 10 MB at the published vocabulary) comes on top. Set struct_size before asking.
+ */
+typedef struct {
+    /** sizeof(qwen_model_cost) */
+    uint32_t struct_size;
+    /** 0. */
+    uint32_t reserved;
+    /** Weights in use. */
+    uint64_t weight_bytes;
+    /**
+     * Of those, what is mapped from a file: memory the operating system can take back and
+     * shares between processes.
+     */
+    uint64_t mapped_bytes;
+    /** A session that holds the number of tokens asked for. */
+    uint64_t session_bytes;
+    /** Of those, what it takes at the start. The rest comes with its tokens, in pages of 64. */
+    uint64_t session_start_bytes;
+    /**
+     * What each copy of a session, and each position that it can go back to, takes beyond
+     * the pages that are shared.
+     */
+    uint64_t copy_bytes;
+    /**
+     * Scratch memory for each session that computes at the same time as others. It is kept
+     * for the next ones.
+     */
+    uint64_t scratch_bytes;
+} qwen_model_cost;
+
+/**
+ * Called on the calling thread during long calls: done of total, in what the function says.
+ * A return value other than 0 ends the call with QWEN_CANCELLED. No lock is held. It must
+ * return: an exception or longjmp() through the library is undefined.
+ */
+typedef int32_t (*qwen_work_callback)(uint64_t done, uint64_t total, void *user);
+
+/**
+ * Opens a packed file that is in memory: part of the program, of a pak file, decrypted.
+ *
+ * data, length: the file, from qwen_pack(). Lent: readable and unchanged until release is
+ * called. Used where it is if data is a multiple of 64; else it is copied, and released
+ * before this function returns.
+ * release: NULL, or called exactly once, whatever this function returns: when the model and
+ * all that was made from it are gone, or before it returns, if it fails.
+ * user: handed to release; never looked at.
+ * options: NULL, or options, used during the call.
+ * model: receives a handle owned by the caller, for qwen_model_free(); NULL on failure.
+ *
+ * Returns as qwen_model_open(), without QWEN_ERROR_IO.
+ */
+qwen_status qwen_model_open_memory(const void *data,
+                                   size_t length,
+                                   qwen_release_callback release,
+                                   void *user,
+                                   const qwen_model_options *options,
+                                   qwen_model **model);
+
+/**
+ * Opens a packed file that the host reads: out of a pak file, decrypting, from a network.
+ * The header is read and checked before memory for the rest is asked for; then the file is
+ * read once, from its start to its end, in parts of 8 MiB at most.
+ *
+ * size: length of the file in bytes.
+ * read: see qwen_read_callback; used during the call.
+ * user: handed to read; never looked at.
+ * options: NULL, or options, used during the call.
+ * model: receives a handle owned by the caller, for qwen_model_free(); NULL on failure.
+ *
+ * Returns as qwen_model_open(), with QWEN_ERROR_IO where read failed.
+ */
+qwen_status qwen_model_open_reader(uint64_t size,
+                                   qwen_read_callback read,
+                                   void *user,
+                                   const qwen_model_options *options,
+                                   qwen_model **model);
+
+/**
+ * Says what a model and a session on it will take in memory, before it is opened. Headers
+ * are read and checked as by qwen_model_open(), weights are not read.
+ *
+ * path, path_length: as for qwen_model_open().
+ * options: those it will be opened with, used during the call; NULL for the defaults.
+ * context: tokens of the session. 0: as many as the model was made for.
+ * cost: filled as far as its struct_size reaches, which must be set; owned by the caller.
+ *
+ * Returns as qwen_model_open().
+ */
+qwen_status qwen_model_estimate(const char *path,
+                                size_t path_length,
+                                const qwen_model_options *options,
+                                uint64_t context,
+                                qwen_model_cost *cost);
+
+/**
+ * Does once what the first prompt would wait for: reads all weights, makes scratch memory,
+ * wakes the threads. It takes about as long as the first token, which on a cold disk is the
+ * time to read the weights.
+ *
+ * callback: NULL, or what is told the layers done and to do, and may end the call.
+ * user: handed to it; never looked at.
+ *
+ * Returns QWEN_OK; QWEN_CANCELLED; QWEN_ERROR_INVALID_STATE with QWEN_MODEL_TOKENIZER_ONLY;
+ * QWEN_ERROR_OUT_OF_MEMORY; QWEN_ERROR_FORKED. The model can be used in every case.
+ */
+qwen_status qwen_model_warm_up(const qwen_model *model,
+                               qwen_work_callback callback,
+                               void *user);
+
+/** For qwen_model_estimate(). */
+#define QWEN_MODEL_COST_INIT \
+    { (uint32_t)sizeof(qwen_model_cost), 0, 0, 0, 0, 0, 0, 0 }
+
+/* ======================================================================================
+ * Packed files
+ * ====================================================================================== */
+
+/** What qwen_pack() made. Set struct_size before asking. */
+typedef struct {
+    /** sizeof(qwen_pack_info) */
+    uint32_t struct_size;
+    /** 0. */
+    uint32_t reserved;
+    /** Length of the file. */
+    uint64_t file_bytes;
+    /** Bytes of the weights in it. */
+    uint64_t weight_bytes;
+    /** Tells the source checkpoint from others, whatever the format it was packed in. */
+    uint64_t fingerprint;
+} qwen_pack_info;
+
+/**
+ * Packs a model into one file that holds all it needs: weights in the layout that is computed
+ * with, tokenizer, chat template, configuration. qwen_model_open() opens it in a fraction of
+ * the time that a folder takes, on every CPU. docs/packed-format.md says what is in it.
+ *
+ * The file is written beside its place, and moved there when it is whole and on the disk; one
+ * that was there is replaced then, and not touched before.
+ *
+ * source, source_length: as path of qwen_model_open(). A packed file is copied.
+ * destination, destination_length: the file to make.
+ * callback: NULL, or what is told the bytes done and to do, and may end the call.
+ * user: handed to it; never looked at.
+ * info: NULL, or filled as far as its struct_size reaches.
+ *
+ * Returns QWEN_OK; QWEN_CANCELLED; as qwen_model_open() for the source; QWEN_ERROR_IO where
+ * the file cannot be written.
+ */
+qwen_status qwen_pack(const char *source,
+                      size_t source_length,
+                      const char *destination,
+                      size_t destination_length,
+                      qwen_work_callback callback,
+                      void *user,
+                      qwen_pack_info *info);
+
+/**
+ * Checks all of a packed file, every byte of the weights included, which opening does not
+ * read.
+ *
+ * path, path_length: the file.
+ * callback: NULL, or what is told the bytes done and to do, and may end the call.
+ * user: handed to it; never looked at.
+ *
+ * Returns QWEN_OK; QWEN_CANCELLED; QWEN_ERROR_FORMAT for a file that is damaged, with what
+ * and where; as qwen_model_open() otherwise.
+ */
+qwen_status qwen_pack_verify(const char *path,
+                             size_t path_length,
+                             qwen_work_callback callback,
+                             void *user);
+
+/** For qwen_pack(). */
+#define QWEN_PACK_INFO_INIT { (uint32_t)sizeof(qwen_pack_info), 0, 0, 0, 0 }
 
 /* ======================================================================================
  * Tokens and text

@@ -160,20 +160,100 @@ struct ModelOptions {
     unsigned threads = 0;
     qwen_isa isa = QWEN_ISA_AUTO;
     bool tokenizer_only = false;
+    // Takes messages as long as the model and its sessions live. See qwen_log_callback.
+    qwen_log_callback log = nullptr;
+    void *log_user = nullptr;
+    qwen_log_level log_level = QWEN_LOG_NOTHING;
+
+    qwen_model_options raw() const noexcept {
+        qwen_model_options raw = QWEN_MODEL_OPTIONS_INIT;
+        raw.threads = threads;
+        raw.isa = isa;
+        raw.flags = tokenizer_only ? QWEN_MODEL_TOKENIZER_ONLY : 0;
+        raw.log = log;
+        raw.log_user = log_user;
+        raw.log_level = log_level;
+        return raw;
+    }
 };
+
+// Told what is done and what is to do; false ends the work. It must not throw.
+using WorkProgress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
+
+namespace detail {
+
+inline std::int32_t work_progress(std::uint64_t done, std::uint64_t total, void *user) {
+    return (*static_cast<const WorkProgress *>(user))(done, total) ? 0 : 1;
+}
+
+// The callback to pass for `progress`, with &progress as its user pointer.
+inline qwen_work_callback work_callback(const WorkProgress &progress) noexcept {
+    return progress ? work_progress : nullptr;
+}
+
+// What a long call came to: true, or false if it was ended by its progress function.
+inline Result<bool> ended(qwen_status status) {
+    if (status < 0) return Error::last(status);
+    return status != QWEN_CANCELLED;
+}
+
+} // namespace detail
 
 // An opened checkpoint. Sessions keep it open when it is destroyed before them.
 class Model {
   public:
     static Result<Model> open(std::string_view path, const ModelOptions &options = {}) {
-        qwen_model_options raw = QWEN_MODEL_OPTIONS_INIT;
-        raw.threads = options.threads;
-        raw.isa = options.isa;
-        raw.flags = options.tokenizer_only ? QWEN_MODEL_TOKENIZER_ONLY : 0;
+        const qwen_model_options raw = options.raw();
         qwen_model *handle = nullptr;
         qwen_status status = qwen_model_open(path.data(), path.size(), &raw, &handle);
         if (status < 0) return Error::last(status);
         return Model(handle);
+    }
+    // A packed file in memory. It is used in place if it begins at a multiple of 64 bytes, and
+    // `owner` (a shared_ptr to whatever holds it, say) is kept until it is not needed.
+    template <typename Owner>
+    static Result<Model> open_memory(const void *data, std::size_t size, Owner owner,
+                                     const ModelOptions &options = {}) {
+        const qwen_model_options raw = options.raw();
+        Owner *kept = new (std::nothrow) Owner(std::move(owner));
+        if (kept == nullptr) return Error(QWEN_ERROR_OUT_OF_MEMORY, "out of memory");
+        qwen_model *handle = nullptr;
+        qwen_status status = qwen_model_open_memory(
+            data, size, [](void *, std::size_t, void *user) { delete static_cast<Owner *>(user); },
+            kept, &raw, &handle);
+        if (status < 0) return Error::last(status);
+        return Model(handle);
+    }
+    // A packed file of `size` bytes that read(offset, buffer, length) reads; false fails. It is
+    // used during the call, and must not throw.
+    template <typename Read>
+    static Result<Model> open_reader(std::uint64_t size, Read read,
+                                     const ModelOptions &options = {}) {
+        const qwen_model_options raw = options.raw();
+        qwen_model *handle = nullptr;
+        qwen_status status = qwen_model_open_reader(
+            size,
+            [](std::uint64_t offset, void *buffer, std::size_t length, void *user) {
+                return std::int32_t((*static_cast<Read *>(user))(offset, buffer, length) ? 0 : 1);
+            },
+            &read, &raw, &handle);
+        if (status < 0) return Error::last(status);
+        return Model(handle);
+    }
+    // What the model at `path` and a session of `context` tokens take in memory.
+    static Result<qwen_model_cost> try_estimate(std::string_view path, std::uint64_t context = 0,
+                                                const ModelOptions &options = {}) {
+        const qwen_model_options raw = options.raw();
+        qwen_model_cost cost = QWEN_MODEL_COST_INIT;
+        qwen_status status =
+            qwen_model_estimate(path.data(), path.size(), &raw, context, &cost);
+        if (status < 0) return Error::last(status);
+        return cost;
+    }
+    // Does once what the first prompt would wait for. False if `progress` ended it.
+    Result<bool> try_warm_up(WorkProgress progress = {}) const {
+        return detail::ended(
+            qwen_model_warm_up(handle(), detail::work_callback(progress), &progress));
     }
 
     Result<qwen_model_info> try_info() const {
@@ -245,6 +325,13 @@ class Model {
 #ifdef QWEN35_EXCEPTIONS
     explicit Model(std::string_view path, const ModelOptions &options = {})
         : Model(open(path, options).value()) {}
+    static qwen_model_cost estimate(std::string_view path, std::uint64_t context = 0,
+                                    const ModelOptions &options = {}) {
+        return try_estimate(path, context, options).value();
+    }
+    bool warm_up(WorkProgress progress = {}) const {
+        return try_warm_up(std::move(progress)).value();
+    }
     qwen_model_info info() const { return try_info().value(); }
     Span<Token> end_tokens() const { return try_end_tokens().value(); }
     std::vector<Token> tokenize(std::string_view text, std::uint32_t flags = 0) const {
@@ -273,6 +360,36 @@ class Model {
     explicit Model(qwen_model *handle) : handle_(handle) {}
     std::unique_ptr<qwen_model, detail::Free> handle_;
 };
+
+// Packs the model `source` into the file `destination`. Nothing if `progress` ended it. See
+// qwen_pack().
+inline Result<std::optional<qwen_pack_info>> try_pack(std::string_view source,
+                                                      std::string_view destination,
+                                                      WorkProgress progress = {}) {
+    qwen_pack_info info = QWEN_PACK_INFO_INIT;
+    qwen_status status =
+        qwen_pack(source.data(), source.size(), destination.data(), destination.size(),
+                  detail::work_callback(progress), &progress, &info);
+    if (status < 0) return Error::last(status);
+    if (status == QWEN_CANCELLED) return std::optional<qwen_pack_info>();
+    return std::optional<qwen_pack_info>(info);
+}
+
+// Checks every byte of a packed file. False if `progress` ended it.
+inline Result<bool> try_verify_pack(std::string_view path, WorkProgress progress = {}) {
+    return detail::ended(
+        qwen_pack_verify(path.data(), path.size(), detail::work_callback(progress), &progress));
+}
+
+#ifdef QWEN35_EXCEPTIONS
+inline std::optional<qwen_pack_info> pack(std::string_view source, std::string_view destination,
+                                          WorkProgress progress = {}) {
+    return try_pack(source, destination, std::move(progress)).value();
+}
+inline bool verify_pack(std::string_view path, WorkProgress progress = {}) {
+    return try_verify_pack(path, std::move(progress)).value();
+}
+#endif
 
 // Tokens to text in whole characters. See qwen_stream_decoder.
 class StreamDecoder {

@@ -14,7 +14,7 @@ rm -rf "$stage"
 
 PREFIX=$stage DESTDIR='' BINDIR=$stage/bin LIBDIR=$stage/lib INCLUDEDIR=$stage/include \
     DATADIR=$stage/share MANDIR=$stage/share/man packaging/install.sh install >/dev/null
-for host in qwen-ids qwen-tokenize; do
+for host in qwen-ids qwen-tokenize qwen-pack; do
     install -m 755 "$BUILD/standalone/$host" "$stage/bin/$host"
     [ -z "$STRIP" ] || "$STRIP" --strip-debug "$stage/bin/$host"
 done

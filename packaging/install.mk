@@ -25,7 +25,7 @@ install: library $(STANDALONE)/qwen
 uninstall:
 	@$(PACKAGING) packaging/install.sh uninstall
 
-dist: library $(addprefix $(STANDALONE)/,qwen qwen-ids qwen-tokenize)
+dist: library $(addprefix $(STANDALONE)/,qwen qwen-ids qwen-tokenize qwen-pack)
 	@BUILD='$(BUILD)' STRIP='$(STRIP)' packaging/dist.sh
 
 # These programs have the library inside, so that they run from wherever they are put.

@@ -1,19 +1,24 @@
 //! An opened checkpoint: network, tokenizer, chat template and the threads that compute.
 
+mod estimate;
 mod origin;
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use crate::chat::{ChatRequest, ChatTemplate, Segment};
 use crate::checkpoint::packed::PackedFile;
 use crate::checkpoint::{Config, HostMemory};
 use crate::kernels::{Cancel, Compute, Isa};
-use crate::model::{Network, Workspace};
+use crate::log::{Level, Log};
+use crate::model::{Network, State, Workspace};
 use crate::pool::Pool;
 use crate::tokenizer::{AddedTokens, Tokenizer};
 use crate::{Error, Result};
 
+pub use estimate::Estimate;
 pub use origin::Origin;
 
 /// How to open a checkpoint.
@@ -26,6 +31,8 @@ pub struct ModelOptions {
     pub isa: Option<String>,
     /// Open the tokenizer and chat template only; weights need not be there.
     pub tokenizer_only: bool,
+    /// Where the model's messages go.
+    pub log: Log,
 }
 
 /// What spellings of added tokens in a caller's strings become.
@@ -50,6 +57,7 @@ struct Inner {
     chat_template: Result<Option<ChatTemplate>>,
     end_of_turn: Vec<u32>,
     engine: Option<Engine>,
+    log: Log,
 }
 
 struct Engine {
@@ -69,7 +77,11 @@ impl Model {
     /// `Io`, `Format` or `Unsupported`, naming the file and what is wrong with it;
     /// `InvalidArgument` or `Unsupported` for options this machine cannot satisfy.
     pub fn open(path: &Path, options: &ModelOptions) -> Result<Self> {
-        Self::open_origin(&Origin::open(path)?, options)
+        let start = Instant::now();
+        let origin = Origin::open(path)?;
+        let model = Self::open_origin(&origin, options)?;
+        model.tell_opened(&origin, start);
+        Ok(model)
     }
 
     /// Opens a packed file that is in memory of the host; see [`PackedFile::from_memory`].
@@ -77,8 +89,7 @@ impl Model {
     /// # Errors
     /// As [`Model::open`].
     pub fn open_memory(memory: Box<dyn HostMemory>, options: &ModelOptions) -> Result<Self> {
-        let file = PackedFile::from_memory(memory)?;
-        Self::open_origin(&Origin::Packed(Arc::new(file)), options)
+        Self::open_packed(options, || PackedFile::from_memory(memory))
     }
 
     /// Opens a packed file of `size` bytes that the host reads; see
@@ -91,8 +102,40 @@ impl Model {
         read: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
         options: &ModelOptions,
     ) -> Result<Self> {
-        let file = PackedFile::from_reader(size, read)?;
-        Self::open_origin(&Origin::Packed(Arc::new(file)), options)
+        Self::open_packed(options, || PackedFile::from_reader(size, read))
+    }
+
+    fn open_packed(
+        options: &ModelOptions,
+        open: impl FnOnce() -> Result<PackedFile>,
+    ) -> Result<Self> {
+        let start = Instant::now();
+        let origin = Origin::Packed(Arc::new(open()?));
+        let model = Self::open_origin(&origin, options)?;
+        model.tell_opened(&origin, start);
+        Ok(model)
+    }
+
+    fn tell_opened(&self, origin: &Origin, start: Instant) {
+        let log = &self.inner.log;
+        log.write(Level::Info, || {
+            let time = start.elapsed().as_secs_f64() * 1e3;
+            let name = origin.name();
+            match &self.inner.engine {
+                Some(engine) => format!(
+                    "opened {name} in {time:.1} ms: {:.1} MB of weights, {} threads, {}",
+                    engine.weight_bytes as f64 / 1e6,
+                    engine.pool.threads(),
+                    engine.isa.name()
+                ),
+                None => format!("opened the tokenizer of {name} in {time:.1} ms"),
+            }
+        });
+        match &self.inner.chat_template {
+            Err(error) => log.write(Level::Warning, || format!("no chat: {error}")),
+            Ok(None) => log.write(Level::Info, || "no chat template".to_owned()),
+            Ok(Some(_)) => {}
+        }
     }
 
     fn open_origin(origin: &Origin, options: &ModelOptions) -> Result<Self> {
@@ -100,6 +143,7 @@ impl Model {
             Some(name) => Isa::named(name)?,
             None => Isa::best(),
         };
+        let start = Instant::now();
         // The two halves of the time go side by side: parsing the vocabulary, and checking
         // the weights.
         let (tokenizer, engine) = std::thread::scope(|scope| {
@@ -121,9 +165,11 @@ impl Model {
             (tokenizer, engine)
         });
         let (engine, mut tokenizer) = (engine?, tokenizer?);
+        options.log.write(Level::Debug, || format!("tokenizer and weights: {:?}", start.elapsed()));
         let spellings: Vec<&str> =
             tokenizer.added_tokens().iter().map(|token| token.content.as_str()).collect();
         let chat_template = origin.chat_template(&spellings);
+        options.log.write(Level::Debug, || format!("and chat template: {:?}", start.elapsed()));
         let configured = match &engine {
             Some(engine) => engine.network.config().eos_token_ids.clone(),
             // Tokenizer folders often come without a configuration.
@@ -134,7 +180,44 @@ impl Model {
             tokenizer.set_id_limit(engine.network.config().vocab_size as u32);
         }
         let end_of_turn = end_of_turn_ids(&tokenizer, configured);
-        Ok(Self { inner: Arc::new(Inner { tokenizer, chat_template, end_of_turn, engine }) })
+        Ok(Self {
+            inner: Arc::new(Inner {
+                tokenizer,
+                chat_template,
+                end_of_turn,
+                engine,
+                log: options.log.clone(),
+            }),
+        })
+    }
+
+    /// Does once what the first prompt would wait for: computes a few tokens on a state of its
+    /// own, which reads all weights from the disk, makes scratch memory and wakes the threads.
+    /// `progress` is told the layers done and the layers to do, and cancels by `Break`.
+    ///
+    /// # Errors
+    /// `InvalidState` when only the tokenizer was opened, `Cancelled`, `OutOfMemory`. The model
+    /// is as before.
+    pub fn warm_up(&self, progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>) -> Result<()> {
+        let start = Instant::now();
+        self.compute(&Cancel::new(), |network, c, workspace| {
+            let mut state = State::new(network.config())?;
+            // More than a step of decoding, so that scratch memory for prompts is there too.
+            let tokens = [0; 16];
+            let layers = network.layers();
+            let mut ask = |done| match progress(done, layers + 1) {
+                ControlFlow::Continue(()) => Ok(()),
+                ControlFlow::Break(()) => Err(Error::cancelled("warming up was cancelled")),
+            };
+            network.forward(c, &tokens, &mut state, workspace, &mut ask)?;
+            ask(layers)?;
+            let mut logits = vec![0.0; network.config().vocab_size];
+            network.head(c, &state.last_hidden, &mut logits)
+        })?;
+        self.inner.log.write(Level::Info, || {
+            format!("warmed up in {:.1} ms", start.elapsed().as_secs_f64() * 1e3)
+        });
+        Ok(())
     }
 
     /// The tokenizer.

@@ -21,6 +21,7 @@
 //! | [`sampling`] | logits to a token |
 //! | [`engine`] | an opened checkpoint: network, tokenizer, template, threads |
 //! | [`pack`] | a checkpoint to one packed file |
+//! | [`log`] | messages for the host, silent by default |
 //! | [`session`] | a sequence being continued: feed, next token, cancel, score |
 //! | [`conversation`] | turns over a session: typed pieces of the reply, tool calls, history |
 //! | `capi` | the C ABI, and the only home of `extern "C"` |
@@ -31,6 +32,7 @@ pub mod conversation;
 pub mod engine;
 pub mod error;
 pub mod kernels;
+pub mod log;
 pub mod model;
 pub mod pack;
 pub mod pool;
@@ -40,6 +42,6 @@ pub mod tokenizer;
 
 mod capi;
 
-pub use engine::{ChatEncoding, Model, ModelOptions};
+pub use engine::{ChatEncoding, Estimate, Model, ModelOptions};
 pub use error::{Error, ErrorKind, Result};
 pub use session::{Next, Session, SessionOptions};

@@ -120,6 +120,11 @@ fn handles() {
 }
 
 #[test]
+fn opening_and_packing() {
+    run_c("open", Link::Shared, &[&toy::model().path(), &TempDir::new().path()]);
+}
+
+#[test]
 fn threads() {
     run_c("threads", Link::Shared, &[&toy::model().path()]);
 }
@@ -276,6 +281,19 @@ fn every_function_with_every_pointer_null() {
     // Where NULL is allowed: function and parameter.
     let allowed = [
         ("qwen_model_open", "options"),
+        ("qwen_model_open_memory", "release"),
+        ("qwen_model_open_memory", "user"),
+        ("qwen_model_open_memory", "options"),
+        ("qwen_model_open_reader", "user"),
+        ("qwen_model_open_reader", "options"),
+        ("qwen_model_estimate", "options"),
+        ("qwen_model_warm_up", "callback"),
+        ("qwen_model_warm_up", "user"),
+        ("qwen_pack", "callback"),
+        ("qwen_pack", "user"),
+        ("qwen_pack", "info"),
+        ("qwen_pack_verify", "callback"),
+        ("qwen_pack_verify", "user"),
         ("qwen_session_new", "options"),
         ("qwen_session_set_sampling", "options"),
         ("qwen_session_set_progress", "callback"),
@@ -354,7 +372,17 @@ fn value_for(kind: &str, name: &str, function: &str) -> String {
             "sizeof conversation_options".into()
         }
         ("size_t", "size") => "sizeof model_options".into(),
+        ("size_t", "path_length") if function == "qwen_pack_verify" => "QWEN_NUL".into(),
+        ("const char *", "path") if function == "qwen_pack_verify" => "packed".into(),
         ("size_t", "path_length") => "strlen(path)".into(),
+        ("size_t", "source_length") => "strlen(path)".into(),
+        ("const char *", "source") => "path".into(),
+        ("size_t", "destination_length") => "QWEN_NUL".into(),
+        ("const char *", "destination") => "packed".into(),
+        ("const void *", "data") => "file".into(),
+        ("size_t", "length") if function == "qwen_model_open_memory" => "file_size".into(),
+        ("uint64_t", "size") => "file_size".into(),
+        ("uint64_t", "context") => "10".into(),
         ("size_t", "length") if function.contains("chat") => "strlen(json)".into(),
         ("size_t", "length")
             if function.ends_with("conversation_add")
@@ -391,6 +419,8 @@ fn value_for(kind: &str, name: &str, function: &str) -> String {
             "&sampling_options".into()
         }
         ("qwen_model_info *", _) => "&info".into(),
+        ("qwen_model_cost *", _) => "&cost".into(),
+        ("qwen_pack_info *", _) => "&pack_info".into(),
         ("qwen_progress_callback", _) => "on_progress".into(),
         ("qwen_logits_callback", _) => "on_logits".into(),
         ("float *", _) => "numbers".into(),
@@ -403,6 +433,9 @@ fn value_for(kind: &str, name: &str, function: &str) -> String {
         ("qwen_conversation_options *" | "const qwen_conversation_options *", _) => {
             "&conversation_options".into()
         }
+        ("qwen_work_callback", _) => "on_work".into(),
+        ("qwen_read_callback", _) => "on_read".into(),
+        ("qwen_release_callback", _) => "on_release".into(),
         ("void *", _) => "&number".into(),
         other => panic!("{function}: no value for {other:?}; add one"),
     }
@@ -441,6 +474,37 @@ static int32_t on_logits(float *logits, size_t count, const int32_t *tokens, siz
                          void *user) {
     (void)logits, (void)count, (void)tokens, (void)token_count, (void)user;
     return 0;
+}
+
+static char packed[4096], *file;
+static size_t file_size;
+static qwen_model_cost cost = QWEN_MODEL_COST_INIT;
+static qwen_pack_info pack_info = QWEN_PACK_INFO_INIT;
+
+static int32_t on_work(uint64_t done, uint64_t total, void *user) {
+    (void)done, (void)total, (void)user;
+    return 0;
+}
+
+static int32_t on_read(uint64_t offset, void *buffer, size_t length, void *user) {
+    (void)user;
+    memcpy(buffer, file + offset, length);
+    return 0;
+}
+
+static void on_release(void *data, size_t length, void *user) {
+    (void)data, (void)length, (void)user;
+}
+
+static void pack_it(void) {
+    FILE *stream;
+    snprintf(packed, sizeof packed, "%s/packed", path);
+    OK(qwen_pack(path, QWEN_NUL, packed, QWEN_NUL, NULL, NULL, &pack_info));
+    file_size = (size_t)pack_info.file_bytes;
+    file = malloc(file_size);
+    stream = fopen(packed, "rb");
+    CHECK(stream != NULL && file != NULL && fread(file, 1, file_size, stream) == file_size);
+    fclose(stream);
 }
 
 static void open_all(void) {
@@ -482,6 +546,7 @@ static void fresh(void) {
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     path = argv[1];
+    pack_it();
     open_all();
 /* calls */
     return 0;

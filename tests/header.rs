@@ -20,10 +20,24 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "model",
         "/** Default options: qwen_model_options options = QWEN_MODEL_OPTIONS_INIT; */\n\
          #define QWEN_MODEL_OPTIONS_INIT \\\n    \
-         { (uint32_t)sizeof(qwen_model_options), 0, 0, QWEN_ISA_AUTO }\n\n\
+         { (uint32_t)sizeof(qwen_model_options), 0, 0, QWEN_ISA_AUTO, NULL, NULL, \\\n      \
+         QWEN_LOG_NOTHING, 0 }\n\n\
          /** For qwen_model_get_info(). */\n\
          #define QWEN_MODEL_INFO_INIT \\\n    \
          { (uint32_t)sizeof(qwen_model_info), 0, 0, 0, 0, 0, 0, 0, 0, QWEN_ISA_AUTO, 0 }",
+    ),
+    (
+        "Other ways to open, and what it costs",
+        "open",
+        "/** For qwen_model_estimate(). */\n\
+         #define QWEN_MODEL_COST_INIT \\\n    \
+         { (uint32_t)sizeof(qwen_model_cost), 0, 0, 0, 0, 0, 0, 0 }",
+    ),
+    (
+        "Packed files",
+        "pack",
+        "/** For qwen_pack(). */\n\
+         #define QWEN_PACK_INFO_INIT { (uint32_t)sizeof(qwen_pack_info), 0, 0, 0, 0 }",
     ),
     ("Tokens and text", "tokens", ""),
     ("Text while it is made", "stream", ""),

@@ -32,7 +32,7 @@ fn host(name: &str) -> PathBuf {
     let hosts = HOSTS.get_or_init(|| {
         let chat = ["examples/chat.cpp"];
         let chat = Compiler("c++").build("chat", "c++17", &chat, &[], Link::Shared);
-        let mut all: Vec<_> = ["qwen", "qwen-ids", "qwen-tokenize"].map(build).into();
+        let mut all: Vec<_> = ["qwen", "qwen-ids", "qwen-tokenize", "qwen-pack"].map(build).into();
         all.push(("chat", chat));
         all
     });
@@ -76,7 +76,7 @@ fn path(folder: &TempDir) -> String {
 
 #[test]
 fn help_and_wrong_arguments() {
-    for name in ["qwen", "qwen-ids", "qwen-tokenize", "chat"] {
+    for name in ["qwen", "qwen-ids", "qwen-tokenize", "qwen-pack", "chat"] {
         let help = answer(name, &["--help"], b"");
         assert!(help.starts_with(&format!("usage: {name} ")), "{help}");
         refused(name, &["--nonsense"], b"", 2, "--nonsense");
@@ -99,6 +99,30 @@ fn help_and_wrong_arguments() {
     refused("qwen-ids", &[DEMO, "1", "3", "--isa", "mmx"], b"", 2, "--isa");
     refused("qwen-tokenize", &[], b"", 2, "usage:");
     refused("chat", &["1", "2", "3", "4"], b"", 2, "too many");
+}
+
+#[test]
+fn a_model_is_packed_checked_and_used() {
+    let folder = TempDir::new();
+    let file = folder.join("demo.qwen");
+    let file = file.to_str().unwrap();
+    refused("qwen-pack", &[DEMO], b"", 2, "usage:");
+    refused("qwen-pack", &["--verify", DEMO], b"", 1, "not a regular file");
+    refused("qwen-pack", &["/no/such", file], b"", 1, "/no/such");
+    assert_eq!(answer("qwen-pack", &[DEMO, file], b""), "");
+    assert_eq!(answer("qwen-pack", &["--verify", file], b""), "");
+    let info = answer("qwen-pack", &["--info", file, "100"], b"");
+    assert!(info.contains("with 100 tokens"), "{info}");
+    let question = "What is the capital of France?";
+    let ask = |model: &str| answer("qwen", &["--model", model, question, "12"], b"");
+    assert_eq!(ask(file), ask(DEMO));
+    let ids = |model: &str| answer("qwen-ids", &[model, "1,2,3", "4"], b"");
+    assert_eq!(ids(file), ids(DEMO));
+    let mut bytes = std::fs::read(file).unwrap();
+    bytes.truncate(bytes.len() - 1);
+    std::fs::write(file, bytes).unwrap();
+    refused("qwen-pack", &["--verify", file], b"", 1, "cut off");
+    refused("qwen", &["--model", file, "Hi"], b"", 1, "cut off");
 }
 
 #[test]

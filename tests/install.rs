@@ -172,7 +172,7 @@ fn use_with_pkg_config(prefix: &Path) {
         let folder = TempDir::new();
         let module = if link == "shared" { "qwen35" } else { "qwen35-static" };
         let flags = pkg_config(prefix, &["--cflags", "--libs", module]);
-        for name in ["hello", "qwen", "qwen-ids", "qwen-tokenize"] {
+        for name in ["hello", "qwen", "qwen-ids", "qwen-tokenize", "qwen-pack"] {
             compile(cc, &format!("c{c_standard}"), &folder.join(name), &flags);
         }
         compile(cxx, &format!("c++{cxx_standard}"), &folder.join("chat"), &flags);
@@ -377,7 +377,7 @@ fn an_archive_for_other_machines() {
     let mut chat = command(folder.join("bin/qwen"));
     chat.args(["--chat", "4", "0", "1"]).current_dir(&folder).stdin(Stdio::null());
     succeed(&mut chat);
-    for host in ["qwen-ids", "qwen-tokenize"] {
+    for host in ["qwen-ids", "qwen-tokenize", "qwen-pack"] {
         succeed(command(folder.join("bin").join(host)).arg("--help"));
     }
 }

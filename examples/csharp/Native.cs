@@ -17,6 +17,9 @@ namespace Qwen35
         }
     }
 
+    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+    public unsafe delegate void qwen_log_callback(int level, byte* message, UIntPtr length, void* user);
+
     [StructLayout(LayoutKind.Sequential)]
     public unsafe struct qwen_model_options
     {
@@ -24,6 +27,10 @@ namespace Qwen35
         public uint flags;
         public uint threads;
         public int isa;
+        public IntPtr log;
+        public void* log_user;
+        public int log_level;
+        public uint reserved;
     }
 
     [StructLayout(LayoutKind.Sequential)]
@@ -40,6 +47,38 @@ namespace Qwen35
         public uint threads;
         public int isa;
         public ulong weight_bytes;
+    }
+
+    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+    public unsafe delegate void qwen_release_callback(void* data, UIntPtr length, void* user);
+
+    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+    public unsafe delegate int qwen_read_callback(ulong offset, void* buffer, UIntPtr length, void* user);
+
+    [StructLayout(LayoutKind.Sequential)]
+    public unsafe struct qwen_model_cost
+    {
+        public uint struct_size;
+        public uint reserved;
+        public ulong weight_bytes;
+        public ulong mapped_bytes;
+        public ulong session_bytes;
+        public ulong session_start_bytes;
+        public ulong copy_bytes;
+        public ulong scratch_bytes;
+    }
+
+    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+    public unsafe delegate int qwen_work_callback(ulong done, ulong total, void* user);
+
+    [StructLayout(LayoutKind.Sequential)]
+    public unsafe struct qwen_pack_info
+    {
+        public uint struct_size;
+        public uint reserved;
+        public ulong file_bytes;
+        public ulong weight_bytes;
+        public ulong fingerprint;
     }
 
     /// <summary>Owns a qwen_stream_decoder; frees it when nothing uses it any more.</summary>
@@ -223,6 +262,10 @@ namespace Qwen35
         public const int QWEN_ISA_SCALAR = 1;
         public const int QWEN_ISA_AVX2 = 2;
         public const int QWEN_ISA_AVX512 = 3;
+        public const int QWEN_LOG_NOTHING = 0;
+        public const int QWEN_LOG_WARNING = 1;
+        public const int QWEN_LOG_INFO = 2;
+        public const int QWEN_LOG_DEBUG = 3;
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_model_options_init(qwen_model_options* options, UIntPtr size);
@@ -238,6 +281,24 @@ namespace Qwen35
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_model_end_tokens(ModelHandle model, int** tokens, UIntPtr* count);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_model_open_memory(void* data, UIntPtr length, qwen_release_callback release, void* user, qwen_model_options* options, out ModelHandle model);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_model_open_reader(ulong size, qwen_read_callback read, void* user, qwen_model_options* options, out ModelHandle model);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_model_estimate(byte* path, UIntPtr path_length, qwen_model_options* options, ulong context, qwen_model_cost* cost);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_model_warm_up(ModelHandle model, qwen_work_callback callback, void* user);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_pack(byte* source, UIntPtr source_length, byte* destination, UIntPtr destination_length, qwen_work_callback callback, void* user, qwen_pack_info* info);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_pack_verify(byte* path, UIntPtr path_length, qwen_work_callback callback, void* user);
         public const int QWEN_TEXT_ADDED_TOKENS = 1;
         public const int QWEN_TEXT_SKIP_SPECIAL = 2;
         public const int QWEN_TOKEN_ADDED = 1;

@@ -12,11 +12,20 @@ const char *qwen_build_info(void);
 const char *qwen_cpu_info(void);
 typedef struct qwen_model qwen_model;
 typedef int32_t qwen_isa;
+typedef int32_t qwen_log_level;
+typedef void (*qwen_log_callback)(qwen_log_level level,
+                                  const char *message,
+                                  size_t length,
+                                  void *user);
 typedef struct {
     uint32_t struct_size;
     uint32_t flags;
     uint32_t threads;
     qwen_isa isa;
+    qwen_log_callback log;
+    void *log_user;
+    qwen_log_level log_level;
+    uint32_t reserved;
 } qwen_model_options;
 typedef struct {
     uint32_t struct_size;
@@ -41,6 +50,59 @@ qwen_status qwen_model_get_info(const qwen_model *model, qwen_model_info *info);
 qwen_status qwen_model_end_tokens(const qwen_model *model,
                                   const int32_t **tokens,
                                   size_t *count);
+typedef void (*qwen_release_callback)(void *data, size_t length, void *user);
+typedef int32_t (*qwen_read_callback)(uint64_t offset,
+                                      void *buffer,
+                                      size_t length,
+                                      void *user);
+typedef struct {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t weight_bytes;
+    uint64_t mapped_bytes;
+    uint64_t session_bytes;
+    uint64_t session_start_bytes;
+    uint64_t copy_bytes;
+    uint64_t scratch_bytes;
+} qwen_model_cost;
+typedef int32_t (*qwen_work_callback)(uint64_t done, uint64_t total, void *user);
+qwen_status qwen_model_open_memory(const void *data,
+                                   size_t length,
+                                   qwen_release_callback release,
+                                   void *user,
+                                   const qwen_model_options *options,
+                                   qwen_model **model);
+qwen_status qwen_model_open_reader(uint64_t size,
+                                   qwen_read_callback read,
+                                   void *user,
+                                   const qwen_model_options *options,
+                                   qwen_model **model);
+qwen_status qwen_model_estimate(const char *path,
+                                size_t path_length,
+                                const qwen_model_options *options,
+                                uint64_t context,
+                                qwen_model_cost *cost);
+qwen_status qwen_model_warm_up(const qwen_model *model,
+                               qwen_work_callback callback,
+                               void *user);
+typedef struct {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t file_bytes;
+    uint64_t weight_bytes;
+    uint64_t fingerprint;
+} qwen_pack_info;
+qwen_status qwen_pack(const char *source,
+                      size_t source_length,
+                      const char *destination,
+                      size_t destination_length,
+                      qwen_work_callback callback,
+                      void *user,
+                      qwen_pack_info *info);
+qwen_status qwen_pack_verify(const char *path,
+                             size_t path_length,
+                             qwen_work_callback callback,
+                             void *user);
 qwen_status qwen_tokenize(const qwen_model *model,
                           const char *text,
                           size_t length,
@@ -320,6 +382,10 @@ abi.constants = {
     QWEN_ISA_SCALAR = 1,
     QWEN_ISA_AVX2 = 2,
     QWEN_ISA_AVX512 = 3,
+    QWEN_LOG_NOTHING = 0,
+    QWEN_LOG_WARNING = 1,
+    QWEN_LOG_INFO = 2,
+    QWEN_LOG_DEBUG = 3,
     QWEN_TEXT_ADDED_TOKENS = 1,
     QWEN_TEXT_SKIP_SPECIAL = 2,
     QWEN_TOKEN_ADDED = 1,
@@ -363,8 +429,10 @@ abi.constants = {
 
 -- The fields of each struct, in order.
 abi.structs = {
-    qwen_model_options = {"struct_size", "flags", "threads", "isa"},
+    qwen_model_options = {"struct_size", "flags", "threads", "isa", "log", "log_user", "log_level", "reserved"},
     qwen_model_info = {"struct_size", "has_weights", "has_chat_template", "token_count", "vocab_size", "context_limit", "hidden_size", "layer_count", "threads", "isa", "weight_bytes"},
+    qwen_model_cost = {"struct_size", "reserved", "weight_bytes", "mapped_bytes", "session_bytes", "session_start_bytes", "copy_bytes", "scratch_bytes"},
+    qwen_pack_info = {"struct_size", "reserved", "file_bytes", "weight_bytes", "fingerprint"},
     qwen_logit_bias = {"token", "bias"},
     qwen_sampling_options = {"struct_size", "set", "preset", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "penalty_window", "reserved", "seed", "logit_bias", "logit_bias_count"},
     qwen_session_options = {"struct_size", "flags", "context_limit", "sampling"},

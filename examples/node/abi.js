@@ -33,6 +33,10 @@ const constants = {
   QWEN_ISA_SCALAR: 1,
   QWEN_ISA_AVX2: 2,
   QWEN_ISA_AVX512: 3,
+  QWEN_LOG_NOTHING: 0,
+  QWEN_LOG_WARNING: 1,
+  QWEN_LOG_INFO: 2,
+  QWEN_LOG_DEBUG: 3,
   QWEN_TEXT_ADDED_TOKENS: 1,
   QWEN_TEXT_SKIP_SPECIAL: 2,
   QWEN_TOKEN_ADDED: 1,
@@ -79,11 +83,17 @@ const structs = {};
 koffi.alias('qwen_status', 'int32_t');
 koffi.opaque('qwen_model');
 koffi.alias('qwen_isa', 'int32_t');
+koffi.alias('qwen_log_level', 'int32_t');
+koffi.proto('void qwen_log_callback(qwen_log_level level, const char *message, size_t length, void *user)');
 structs.qwen_model_options = koffi.struct('qwen_model_options', {
   struct_size: 'uint32_t',
   flags: 'uint32_t',
   threads: 'uint32_t',
   isa: 'qwen_isa',
+  log: 'qwen_log_callback *',
+  log_user: 'void *',
+  log_level: 'qwen_log_level',
+  reserved: 'uint32_t',
 });
 structs.qwen_model_info = koffi.struct('qwen_model_info', {
   struct_size: 'uint32_t',
@@ -97,6 +107,26 @@ structs.qwen_model_info = koffi.struct('qwen_model_info', {
   threads: 'uint32_t',
   isa: 'qwen_isa',
   weight_bytes: 'uint64_t',
+});
+koffi.proto('void qwen_release_callback(void *data, size_t length, void *user)');
+koffi.proto('int32_t qwen_read_callback(uint64_t offset, void *buffer, size_t length, void *user)');
+structs.qwen_model_cost = koffi.struct('qwen_model_cost', {
+  struct_size: 'uint32_t',
+  reserved: 'uint32_t',
+  weight_bytes: 'uint64_t',
+  mapped_bytes: 'uint64_t',
+  session_bytes: 'uint64_t',
+  session_start_bytes: 'uint64_t',
+  copy_bytes: 'uint64_t',
+  scratch_bytes: 'uint64_t',
+});
+koffi.proto('int32_t qwen_work_callback(uint64_t done, uint64_t total, void *user)');
+structs.qwen_pack_info = koffi.struct('qwen_pack_info', {
+  struct_size: 'uint32_t',
+  reserved: 'uint32_t',
+  file_bytes: 'uint64_t',
+  weight_bytes: 'uint64_t',
+  fingerprint: 'uint64_t',
 });
 koffi.opaque('qwen_stream_decoder');
 koffi.alias('qwen_preset', 'int32_t');
@@ -189,6 +219,12 @@ const functions = {
   qwen_model_free: 'void qwen_model_free(qwen_model *model)',
   qwen_model_get_info: 'qwen_status qwen_model_get_info(const qwen_model *model, _Inout_ qwen_model_info *info)',
   qwen_model_end_tokens: 'qwen_status qwen_model_end_tokens(const qwen_model *model, _Out_ const int32_t **tokens, _Out_ size_t *count)',
+  qwen_model_open_memory: 'qwen_status qwen_model_open_memory(const void *data, size_t length, qwen_release_callback *release, void *user, const qwen_model_options *options, _Out_ qwen_model **model)',
+  qwen_model_open_reader: 'qwen_status qwen_model_open_reader(uint64_t size, qwen_read_callback *read, void *user, const qwen_model_options *options, _Out_ qwen_model **model)',
+  qwen_model_estimate: 'qwen_status qwen_model_estimate(const uint8_t *path, size_t path_length, const qwen_model_options *options, uint64_t context, _Inout_ qwen_model_cost *cost)',
+  qwen_model_warm_up: 'qwen_status qwen_model_warm_up(const qwen_model *model, qwen_work_callback *callback, void *user)',
+  qwen_pack: 'qwen_status qwen_pack(const uint8_t *source, size_t source_length, const uint8_t *destination, size_t destination_length, qwen_work_callback *callback, void *user, _Inout_ qwen_pack_info *info)',
+  qwen_pack_verify: 'qwen_status qwen_pack_verify(const uint8_t *path, size_t path_length, qwen_work_callback *callback, void *user)',
   qwen_tokenize: 'qwen_status qwen_tokenize(const qwen_model *model, const uint8_t *text, size_t length, uint32_t flags, _Out_ int32_t *tokens, size_t capacity, _Out_ size_t *needed)',
   qwen_detokenize: 'qwen_status qwen_detokenize(const qwen_model *model, const int32_t *tokens, size_t count, uint32_t flags, _Out_ uint8_t *text, size_t capacity, _Out_ size_t *needed)',
   qwen_token_bytes: 'qwen_status qwen_token_bytes(const qwen_model *model, int32_t token, _Out_ const void **bytes, _Out_ size_t *length)',

@@ -6,7 +6,7 @@
 //! | `guard` | the wall that no panic passes |
 //! | `handle` | opaque handles: kind, life, exclusive and shared use |
 //! | `arguments` | checked pointers, strings, arrays, option structs |
-//! | `version`, `model`, `tokens`, `stream`, `chat`, `sampling`, `session`, `logits`, `score`, `conversation`, `pieces` | one section of the header each |
+//! | `version`, `model`, `open`, `pack`, `tokens`, `stream`, `chat`, `sampling`, `session`, `logits`, `score`, `conversation`, `pieces` | one section of the header each |
 //!
 //! `include/qwen35.h` is generated from the doc comments here (`make header`), so they are
 //! written for C programmers.
@@ -23,6 +23,8 @@ mod guard;
 mod handle;
 mod logits;
 mod model;
+mod open;
+mod pack;
 mod pieces;
 mod sampling;
 mod score;

@@ -1,14 +1,16 @@
 //! Models: an opened checkpoint.
 
-use std::ffi::{OsStr, c_char};
+use std::ffi::{OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::null_mut;
+use std::sync::Arc;
 
 use super::arguments::{Out, Sized32, as_i32, bytes, fill, flags, init, options};
 use super::guard::{call, call_void};
 use super::handle::{self, Freed, Object};
 use super::status::{Failure, QWEN_OK, Result, qwen_status};
+use crate::log::{Level, Log};
 use crate::{Model, ModelOptions};
 
 /// An opened checkpoint: tokenizer, chat template, weights and the threads that compute.
@@ -38,6 +40,31 @@ const ISA_NAMES: [(qwen_isa, &str); 3] =
 /// without weights is enough; there are no sessions on such a model.
 pub const QWEN_MODEL_TOKENIZER_ONLY: u32 = 0x1;
 
+/// How much a model tells: one of the QWEN_LOG constants, each with all before it.
+pub type qwen_log_level = i32;
+
+/// Nothing.
+pub const QWEN_LOG_NOTHING: qwen_log_level = 0;
+/// Something does not work that the host may need.
+pub const QWEN_LOG_WARNING: qwen_log_level = 1;
+/// What was opened, and how.
+pub const QWEN_LOG_INFO: qwen_log_level = 2;
+/// How long each step took.
+pub const QWEN_LOG_DEBUG: qwen_log_level = 3;
+
+/// Takes a message of a model: one line of UTF-8 without a line break, ending with a NUL that
+/// length does not count; valid during the call. It is called on the thread that makes the
+/// call that the message is about, which may be any thread that uses the model, under no
+/// lock. It must return: an exception or longjmp() through the library is undefined.
+pub type qwen_log_callback = Option<
+    unsafe extern "C" fn(
+        level: qwen_log_level,
+        message: *const c_char,
+        length: usize,
+        user: *mut c_void,
+    ),
+>;
+
 /// How to open a model. Zero means default, everywhere.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -51,9 +78,17 @@ pub struct qwen_model_options {
     pub threads: u32,
     /// What computes. AVX2 and AVX-512 give the same bits; SCALAR differs by rounding.
     pub isa: qwen_isa,
+    /// NULL, or what takes the model's messages for as long as the model lives.
+    pub log: qwen_log_callback,
+    /// Handed to log; never looked at.
+    pub log_user: *mut c_void,
+    /// Which messages log takes. 0: none.
+    pub log_level: qwen_log_level,
+    /// 0.
+    pub reserved: u32,
 }
 
-// SAFETY: integers only, struct_size first.
+// SAFETY: integers and pointers that may be NULL, struct_size first.
 unsafe impl Sized32 for qwen_model_options {
     const NAME: &'static str = "qwen_model_options";
     const FIRST_SIZE: usize = 16;
@@ -121,11 +156,12 @@ pub unsafe extern "C" fn qwen_model_options_init(
     call(|| unsafe { init(options, size) })
 }
 
-/// Opens the checkpoint in a Hugging Face folder: config.json, tokenizer.json,
-/// tokenizer_config.json, the chat template, and safetensors weights (single or sharded),
-/// which are mapped into memory. Every tensor is checked before any is used.
+/// Opens a packed file (see qwen_pack()) or the checkpoint in a Hugging Face folder:
+/// config.json, tokenizer.json, tokenizer_config.json, the chat template, and safetensors
+/// weights (single or sharded). Weights are mapped into memory. Every tensor is checked before
+/// any is used.
 ///
-/// path, path_length: the folder, or the weight file in it. Bytes as the file system takes
+/// path, path_length: the file, the folder, or the weight file in it. Bytes as the file system takes
 /// them, used during the call. A relative path is resolved now.
 /// options: NULL, or options, used during the call.
 /// model: receives a handle owned by the caller, for qwen_model_free(); NULL on failure.
@@ -148,23 +184,37 @@ pub unsafe extern "C" fn qwen_model_open(
     call(|| unsafe {
         let out = Out::new("model", model)?;
         out.set(null_mut());
-        let path = bytes("path", path, path_length)?;
-        if path.is_empty() {
-            return Err(Failure::argument("`path` is empty"));
-        }
-        if path.contains(&0) {
-            return Err(Failure::argument("`path` has a NUL in it"));
-        }
+        let path = file_path("path", path, path_length)?;
         let options = model_options(options)?;
-        let model = Model::open(Path::new(OsStr::from_bytes(path)), &options)?;
+        let model = Model::open(path, &options)?;
         out.set(handle::create(model, ()));
         Ok(QWEN_OK)
     })
 }
 
+/// A path of the caller.
+///
+/// # Safety
+/// As [`bytes`].
+pub(super) unsafe fn file_path<'a>(
+    name: &str,
+    path: *const c_char,
+    length: usize,
+) -> Result<&'a Path> {
+    // SAFETY: the caller's promise.
+    let path = unsafe { bytes(name, path, length) }?;
+    if path.is_empty() {
+        return Err(Failure::argument(format!("`{name}` is empty")));
+    }
+    if path.contains(&0) {
+        return Err(Failure::argument(format!("`{name}` has a NUL in it")));
+    }
+    Ok(Path::new(OsStr::from_bytes(path)))
+}
+
 /// # Safety
 /// As [`options`].
-unsafe fn model_options(pointer: *const qwen_model_options) -> Result<ModelOptions> {
+pub(super) unsafe fn model_options(pointer: *const qwen_model_options) -> Result<ModelOptions> {
     // SAFETY: the caller's promise.
     let given = unsafe { options(pointer) }?;
     let isa = match given.isa {
@@ -176,11 +226,54 @@ unsafe fn model_options(pointer: *const qwen_model_options) -> Result<ModelOptio
             Some((*name).to_owned())
         }
     };
+    if given.reserved != 0 {
+        return Err(Failure::argument("`reserved` is not 0"));
+    }
     Ok(ModelOptions {
+        log: log(given.log, given.log_user, given.log_level)?,
         threads: given.threads as usize,
         isa,
         tokenizer_only: flags(given.flags, QWEN_MODEL_TOKENIZER_ONLY)? != 0,
     })
+}
+
+/// Where the messages of a model go.
+fn log(callback: qwen_log_callback, user: *mut c_void, level: qwen_log_level) -> Result<Log> {
+    let level = match level {
+        QWEN_LOG_NOTHING => return Ok(Log::default()),
+        QWEN_LOG_WARNING => Level::Warning,
+        QWEN_LOG_INFO => Level::Info,
+        QWEN_LOG_DEBUG => Level::Debug,
+        _ => return Err(Failure::argument(format!("`log_level` is {level}: no such constant"))),
+    };
+    let Some(callback) = callback else {
+        return Err(Failure::argument("`log` is NULL, but `log_level` asks for messages"));
+    };
+    let user = User(user);
+    Ok(Log::new(
+        level,
+        Arc::new(move |level, text| {
+            let text = text.replace('\0', "\\0") + "\0";
+            let length = text.len() - 1;
+            // SAFETY: the host gave the function for being called so.
+            unsafe { callback(level as qwen_log_level, text.as_ptr().cast(), length, user.get()) };
+        }),
+    ))
+}
+
+/// A pointer that only the host's own function looks at, which the header asks to be ready
+/// for any thread.
+pub(super) struct User(pub *mut c_void);
+
+// SAFETY: the library never looks at what it points to.
+unsafe impl Send for User {}
+// SAFETY: as above.
+unsafe impl Sync for User {}
+
+impl User {
+    pub(super) fn get(&self) -> *mut c_void {
+        self.0
+    }
 }
 
 /// Frees the handle. The memory goes when the last session and stream decoder on the model

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::chat::ChatTemplate;
 use crate::checkpoint::packed::{Kind, PackedFile};
 use crate::checkpoint::{Checkpoint, Config};
+use crate::error::shown;
 use crate::tokenizer::{Tables, Tokenizer};
 use crate::{Error, Result};
 
@@ -32,6 +33,14 @@ impl Origin {
             return Ok(Self::Packed(Arc::new(PackedFile::open(path)?)));
         }
         Ok(Self::Folder { path: path.to_owned(), directory: directory_of(path)? })
+    }
+
+    /// What messages call it.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Folder { path, .. } => shown(path),
+            Self::Packed(file) => file.name().to_owned(),
+        }
     }
 
     /// The configuration and the weights.

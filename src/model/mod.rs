@@ -23,6 +23,7 @@ pub mod deltanet;
 pub mod mlp;
 pub mod rope;
 pub mod rows;
+pub mod sizes;
 pub mod state;
 pub mod weights;
 pub mod workspace;

@@ -75,17 +75,22 @@ impl State {
     /// `OutOfMemory`.
     pub fn new(config: &Config) -> Result<Self> {
         let full = config.layer_kinds.iter().filter(|kind| **kind == LayerKind::Full).count();
-        let shape = KvShape {
-            kv_heads: config.num_key_value_heads,
-            head_dim: config.head_dim,
-            element: KvElement::F32,
-        };
+        let shape = Self::kv_shape(config);
         Ok(Self {
             position: 0,
             recurrent: Recurrent::zeros(RecurrentShape::new(config))?,
             kv: (0..full).map(|_| KvPages::new(shape)).collect(),
             last_hidden: zeros(config.hidden_size, "the hidden state")?,
         })
+    }
+
+    /// What the cache of a full attention layer holds for each token.
+    pub fn kv_shape(config: &Config) -> KvShape {
+        KvShape {
+            kv_heads: config.num_key_value_heads,
+            head_dim: config.head_dim,
+            element: KvElement::F32,
+        }
     }
 
     /// A copy. KV pages are shared until one of the two writes to them.

@@ -56,6 +56,22 @@ pub struct Workspace {
 }
 
 impl Workspace {
+    /// Floats of all buffers together, for each token of a chunk.
+    pub fn floats_per_token(config: &Config) -> usize {
+        let (deltas, channels) = (config.value_width(), config.conv_channels());
+        let queries = config.num_attention_heads * config.head_dim;
+        let kv = config.num_key_value_heads * config.head_dim;
+        2 * config.hidden_size
+            + channels.max(2 * queries)
+            + channels.max(queries)
+            + deltas.max(kv)
+            + 2 * kv
+            + 4 * config.linear_num_value_heads
+            + deltas.max(queries)
+            + config.intermediate_size
+            + config.rotary_dim
+    }
+
     /// Makes room for `tokens` tokens of a network with `config`.
     ///
     /// # Errors

@@ -19,10 +19,14 @@ int main(void) {
     CHECK(strcmp(qwen_status_name(12345), "unknown status") == 0);
 
     /* The layout that bindings in other languages rely on. */
-    CHECK(sizeof(qwen_model_options) == 16);
+    CHECK(sizeof(qwen_model_options) == 40);
     OFFSET(qwen_model_options, flags, 4);
     OFFSET(qwen_model_options, threads, 8);
     OFFSET(qwen_model_options, isa, 12);
+    OFFSET(qwen_model_options, log, 16);
+    OFFSET(qwen_model_options, log_level, 32);
+    CHECK(sizeof(qwen_model_cost) == 56);
+    CHECK(sizeof(qwen_pack_info) == 32);
     CHECK(sizeof(qwen_model_info) == 48);
     OFFSET(qwen_model_info, weight_bytes, 40);
     CHECK(sizeof(qwen_logit_bias) == 8);

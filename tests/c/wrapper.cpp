@@ -1,6 +1,8 @@
 // qwen35.hpp: both styles, ownership, ranges. Argument: the toy model.
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <string>
@@ -41,6 +43,33 @@ static void results(const char *path) {
     CHECK(*model.try_token_kind(506) == QWEN_TOKEN_ADDED);
     CHECK(model.try_render_chat(chat)->find("<|im_start|>user\nhello") == 0);
     CHECK(model.try_render_chat("{").error().status() == QWEN_ERROR_INVALID_ARGUMENT);
+
+    CHECK(*model.try_warm_up() && !*model.try_warm_up([](auto, auto) { return false; }));
+    CHECK(qwen::Model::try_estimate(path, 100)->weight_bytes == model.try_info()->weight_bytes);
+    const std::string file = std::string(path) + "/wrapper.qwen";
+    auto ended = qwen::try_pack(path, file, [](auto, auto) { return false; });
+    CHECK(ended && !ended->has_value());
+    auto packed = qwen::try_pack(path, file);
+    CHECK(packed && (*packed)->weight_bytes == model.try_info()->weight_bytes);
+    CHECK(*qwen::try_verify_pack(file));
+    auto whole = std::make_shared<std::string>();
+    {
+        std::ifstream stream(file, std::ios::binary);
+        whole->assign(std::istreambuf_iterator<char>(stream), {});
+    }
+    CHECK(whole->size() == (*packed)->file_bytes);
+    {
+        auto lent = qwen::Model::open_memory(whole->data(), whole->size(), whole);
+        CHECK(lent && *lent->try_find_token("<think>") == 506);
+        auto read = qwen::Model::open_reader(whole->size(), [&](auto at, void *to, auto length) {
+            whole->copy(static_cast<char *>(to), length, std::size_t(at));
+            return true;
+        });
+        CHECK(read && *read->try_find_token("<think>") == 506);
+    }
+    CHECK(whole.use_count() == 1);
+    auto gone = qwen::Model::open_reader(whole->size(), [](auto, void *, auto) { return false; });
+    CHECK(!gone && gone.error().status() == QWEN_ERROR_IO);
 
     qwen::SessionOptions options;
     options.sampling = qwen::Sampling::greedy();

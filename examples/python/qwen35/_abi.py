@@ -36,6 +36,8 @@ class qwen_model(ctypes.Structure):
 
 
 qwen_isa = ctypes.c_int32
+qwen_log_level = ctypes.c_int32
+qwen_log_callback = ctypes.CFUNCTYPE(None, qwen_log_level, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p)
 
 
 class qwen_model_options(ctypes.Structure):
@@ -44,6 +46,10 @@ class qwen_model_options(ctypes.Structure):
         ("flags", ctypes.c_uint32),
         ("threads", ctypes.c_uint32),
         ("isa", qwen_isa),
+        ("log", qwen_log_callback),
+        ("log_user", ctypes.c_void_p),
+        ("log_level", qwen_log_level),
+        ("reserved", ctypes.c_uint32),
     ]
 
 
@@ -67,6 +73,40 @@ QWEN_ISA_AUTO = 0
 QWEN_ISA_SCALAR = 1
 QWEN_ISA_AVX2 = 2
 QWEN_ISA_AVX512 = 3
+QWEN_LOG_NOTHING = 0
+QWEN_LOG_WARNING = 1
+QWEN_LOG_INFO = 2
+QWEN_LOG_DEBUG = 3
+qwen_release_callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+qwen_read_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+
+
+class qwen_model_cost(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("weight_bytes", ctypes.c_uint64),
+        ("mapped_bytes", ctypes.c_uint64),
+        ("session_bytes", ctypes.c_uint64),
+        ("session_start_bytes", ctypes.c_uint64),
+        ("copy_bytes", ctypes.c_uint64),
+        ("scratch_bytes", ctypes.c_uint64),
+    ]
+
+
+qwen_work_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p)
+
+
+class qwen_pack_info(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("file_bytes", ctypes.c_uint64),
+        ("weight_bytes", ctypes.c_uint64),
+        ("fingerprint", ctypes.c_uint64),
+    ]
+
+
 QWEN_TEXT_ADDED_TOKENS = 1
 QWEN_TEXT_SKIP_SPECIAL = 2
 QWEN_TOKEN_ADDED = 1
@@ -261,6 +301,48 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         ctypes.POINTER(qwen_model),
         ctypes.POINTER(ctypes.POINTER(ctypes.c_int32)),
         ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_model_open_memory": (qwen_status, [
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        qwen_release_callback,
+        ctypes.c_void_p,
+        ctypes.POINTER(qwen_model_options),
+        ctypes.POINTER(ctypes.POINTER(qwen_model)),
+    ]),
+    "qwen_model_open_reader": (qwen_status, [
+        ctypes.c_uint64,
+        qwen_read_callback,
+        ctypes.c_void_p,
+        ctypes.POINTER(qwen_model_options),
+        ctypes.POINTER(ctypes.POINTER(qwen_model)),
+    ]),
+    "qwen_model_estimate": (qwen_status, [
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.POINTER(qwen_model_options),
+        ctypes.c_uint64,
+        ctypes.POINTER(qwen_model_cost),
+    ]),
+    "qwen_model_warm_up": (qwen_status, [
+        ctypes.POINTER(qwen_model),
+        qwen_work_callback,
+        ctypes.c_void_p,
+    ]),
+    "qwen_pack": (qwen_status, [
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        qwen_work_callback,
+        ctypes.c_void_p,
+        ctypes.POINTER(qwen_pack_info),
+    ]),
+    "qwen_pack_verify": (qwen_status, [
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        qwen_work_callback,
+        ctypes.c_void_p,
     ]),
     "qwen_tokenize": (qwen_status, [
         ctypes.POINTER(qwen_model),

@@ -1,0 +1,65 @@
+//! What a model will cost in memory, from its headers alone.
+
+use std::path::Path;
+
+use super::{ModelOptions, Origin};
+use crate::Result;
+use crate::model::sizes;
+
+/// Memory of a model and of a session on it, in bytes. The tokenizer (some 10 MB at the
+/// published vocabulary) and the code come on top.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    /// Weights in use.
+    pub weights: u64,
+    /// Of those, what is mapped from a file: the system can take it back, and processes share
+    /// it.
+    pub mapped: u64,
+    /// A session that holds the asked number of tokens.
+    pub session: u64,
+    /// Of those, what it takes at the start; the rest grows with its tokens, in pages.
+    pub session_start: u64,
+    /// What each fork, and each position that can be returned to, takes beyond the pages it
+    /// shares.
+    pub mark: u64,
+    /// Scratch memory for each session that computes at the same time as others.
+    pub scratch: u64,
+}
+
+impl super::Model {
+    /// What opening `path` with `options` will take, and a session of `context` tokens
+    /// (0: as many as the model was made for). Headers are read and checked, weights are not.
+    ///
+    /// # Errors
+    /// As [`Model::open`](super::Model::open).
+    pub fn estimate(path: &Path, options: &ModelOptions, context: usize) -> Result<Estimate> {
+        let origin = Origin::open(path)?;
+        if options.tokenizer_only {
+            origin.tokenizer()?;
+            return Ok(Estimate {
+                weights: 0,
+                mapped: 0,
+                session: 0,
+                session_start: 0,
+                mark: 0,
+                scratch: 0,
+            });
+        }
+        let checkpoint = origin.checkpoint()?;
+        let config = checkpoint.config();
+        let context = match context {
+            0 => config.max_position_embeddings,
+            some => some,
+        };
+        let weights = checkpoint.text_bytes();
+        let start = sizes::session_start(config);
+        Ok(Estimate {
+            weights,
+            mapped: weights,
+            session: start + sizes::session_tokens(config, context),
+            session_start: start,
+            mark: sizes::mark(config),
+            scratch: sizes::scratch(config),
+        })
+    }
+}

@@ -1,0 +1,31 @@
+//! How much memory a sequence takes, without making one.
+
+use super::state::{RecurrentShape, State};
+use super::workspace::{MAX_CHUNK, Workspace};
+use crate::checkpoint::{Config, LayerKind};
+use crate::kernels::PAGE_TOKENS;
+
+/// Bytes of a new session: recurrent state, hidden state and logits.
+pub fn session_start(config: &Config) -> u64 {
+    let floats = (config.hidden_size + config.vocab_size) as u64;
+    mark(config) + floats * size_of::<f32>() as u64
+}
+
+/// Bytes of the recurrent state.
+pub fn mark(config: &Config) -> u64 {
+    RecurrentShape::new(config).bytes() as u64
+}
+
+/// Bytes that `tokens` tokens add: whole pages of keys and values, and the ids.
+pub fn session_tokens(config: &Config, tokens: usize) -> u64 {
+    let full = config.layer_kinds.iter().filter(|kind| **kind == LayerKind::Full).count() as u64;
+    let page = State::kv_shape(config).page_bytes() as u64;
+    let pages = tokens.div_ceil(PAGE_TOKENS) as u64;
+    (full * pages).saturating_mul(page) + tokens as u64 * size_of::<u32>() as u64
+}
+
+/// Bytes of the scratch memory of one pass over a prompt.
+pub fn scratch(config: &Config) -> u64 {
+    let floats = Workspace::floats_per_token(config) * MAX_CHUNK;
+    (floats * size_of::<f32>()) as u64 + mark(config)
+}
