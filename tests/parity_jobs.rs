@@ -36,6 +36,7 @@ fn open(job: &Value) -> Model {
         threads: job.get("threads").map_or(0, number),
         isa: job.get("isa").and_then(Value::as_str).map(str::to_owned),
         tokenizer_only: job.get("tokenizer_only").is_some(),
+        ..ModelOptions::default()
     };
     Model::open(Path::new(text(job, "model")), &options).unwrap()
 }
