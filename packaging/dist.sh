@@ -20,6 +20,14 @@ for host in qwen-ids qwen-tokenize qwen-pack; do
 done
 mkdir -p "$stage/examples/demo-model"
 cp examples/*.c examples/*.cpp examples/*.h "$stage/examples/"
+# The small programs, the other languages and the manual, without what tools leave there.
+for folder in examples/c examples/cpp examples/python examples/go examples/node examples/luajit \
+    examples/csharp examples/zig examples/swift docs; do
+    find "$folder" -type f ! -name '*.pyc' ! -path '*/node_modules/*' |
+        while IFS= read -r file; do
+            install -D -m 644 "$file" "$stage/$file"
+        done
+done
 # The model's files, without what it was made with.
 find examples/demo-model -maxdepth 1 -type f ! -name '.*' \
     -exec cp '{}' "$stage/examples/demo-model/" ';'
@@ -37,6 +45,7 @@ AVX-512 are used where they are found.
   bin/qwen --chat                a conversation with the small demo model
   bin/qwen --model FOLDER --chat ... with a Qwen3.5 checkpoint from Hugging Face
   include/qwen35.h               the manual of the library
+  docs/                          more of it, for each language; examples/ has the wrappers
   share/doc/qwen35/README.md     more about both
   share/doc/qwen35/              licenses
 

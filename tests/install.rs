@@ -126,7 +126,33 @@ fn run_examples(folder: &Path, link: &str, library: Option<&Path>) {
             count += 1;
         }
     }
+    // The small programs; tests/examples.rs looks at what they say.
+    for language in ["c", "cpp"] {
+        let Ok(programs) = std::fs::read_dir(folder.join(language)) else { continue };
+        for program in programs {
+            let program = program.unwrap().path();
+            let needed = needed(&program);
+            assert_eq!(needed.contains("[libqwen35.so.0]"), link == "shared", "{needed}");
+            let mut arguments = vec![demo];
+            if program.file_name().is_some_and(|name| name == "rank") {
+                arguments.push("Hello!");
+            }
+            assert!(run(&program, library, &arguments, "").trim().len() > 1, "{program:?}");
+            count += 1;
+        }
+    }
     assert!(count >= 2, "no programs in {folder:?}");
+}
+
+/// The small programs of examples/c or examples/cpp, by name.
+fn small_programs(language: &str) -> Vec<String> {
+    let folder = std::fs::read_dir(c::root().join("examples").join(language)).unwrap();
+    let names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let suffix = format!(".{language}");
+    let names: Vec<String> =
+        names.filter_map(|name| name.strip_suffix(&suffix).map(str::to_owned)).collect();
+    assert!(names.len() > 3, "{names:?}");
+    names
 }
 
 /// The compilers that are here, with how each links and what language it is asked for.
@@ -176,8 +202,37 @@ fn use_with_pkg_config(prefix: &Path) {
             compile(cc, &format!("c{c_standard}"), &folder.join(name), &flags);
         }
         compile(cxx, &format!("c++{cxx_standard}"), &folder.join("chat"), &flags);
+        for (language, compiler, standard) in
+            [("c", cc, format!("c{c_standard}")), ("cpp", cxx, format!("c++{cxx_standard}"))]
+        {
+            std::fs::create_dir(folder.join(language)).unwrap();
+            for name in small_programs(language) {
+                let mut command = command(compiler);
+                command.arg(format!("-std={standard}")).args(c::WARNINGS);
+                command.arg(examples.join(language).join(format!("{name}.{language}")));
+                command.arg("-o").arg(folder.join(language).join(&name)).args(&flags);
+                succeed(command.args(["-lpthread", "-lm"]));
+            }
+        }
         let library = prefix.join("lib");
         run_examples(folder.path(), link, (link == "shared").then_some(&library));
+    }
+    // Every standard. C++ before 17 uses the C header: hello.c is a C++ program as well.
+    for (cc, cxx, link, ..) in ways() {
+        let folder = TempDir::new();
+        let module = if link == "shared" { "qwen35" } else { "qwen35-static" };
+        let flags = pkg_config(prefix, &["--cflags", "--libs", module]);
+        for standard in ["c99", "c11", "c17", "c++11", "c++14", "c++17", "c++20"] {
+            let (compiler, language) =
+                if standard.contains("++") { (cxx, "c++") } else { (cc, "c") };
+            let mut command = command(compiler);
+            command.args(["-x", language, &format!("-std={standard}")]).args(c::WARNINGS);
+            command.arg(examples.join("hello.c")).args(["-x", "none", "-o"]);
+            succeed(command.arg(folder.join("hello")).args(&flags));
+            let library = (link == "shared").then(|| prefix.join("lib"));
+            let demo = demo();
+            run(&folder.join("hello"), library.as_deref(), &[demo.to_str().unwrap()], "");
+        }
     }
     // The libraries named are all that is needed beside the C library and its unwinder.
     let folder = TempDir::new();

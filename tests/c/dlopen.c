@@ -74,7 +74,7 @@ int main(int argc, char **argv) {
     int files = 0, threads = 0;
     CHECK(argc == 4);
     model_path = argv[3];
-    for (int i = 0; i < 50; i++) {
+    for (int i = 0; i < 100; i++) {
         pthread_t a, b;
         CHECK(pthread_create(&a, NULL, visit, argv[1]) == 0);
         CHECK(pthread_create(&b, NULL, visit, argv[2]) == 0);

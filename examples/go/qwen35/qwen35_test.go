@@ -194,3 +194,39 @@ func TestBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Go turns SIGSEGV into a panic by a handler of its own, also while the library computes.
+func TestNilPointersAreStillPanics(t *testing.T) {
+	s := session(t, model(t, "QWEN35_MODEL"), 0, Greedy())
+	stop, done := make(chan struct{}), make(chan error)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				done <- nil
+				return
+			default:
+				s.Reset()
+				if err := s.Feed(context.Background(), []int32{1, 2, 3, 4}); err != nil {
+					done <- err
+					return
+				}
+			}
+		}
+	}()
+	for i := 0; i < 100; i++ {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("a nil pointer was followed")
+				}
+			}()
+			var m *Model
+			m.handle = nil
+		}()
+	}
+	close(stop)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
