@@ -189,7 +189,7 @@ namespace Qwen35
         public UIntPtr system_length;
         public byte* tools;
         public UIntPtr tools_length;
-        public char *const** stop;
+        public byte** stop;
         public UIntPtr* stop_lengths;
     }
 

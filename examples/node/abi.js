@@ -185,7 +185,7 @@ structs.qwen_conversation_options = koffi.struct('qwen_conversation_options', {
   system_length: 'size_t',
   tools: 'const uint8_t *',
   tools_length: 'size_t',
-  stop: 'const char *const *',
+  stop: 'const char **',
   stop_lengths: 'const size_t *',
 });
 koffi.alias('qwen_piece_kind', 'int32_t');

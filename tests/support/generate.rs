@@ -5,10 +5,11 @@ use crate::api::{Api, Named, Value, What};
 
 const NOTE: &str = "Generated from include/qwen35.h by `make header`. Do not edit.";
 
-/// Base type and number of stars of a C type: `const char **` is ("char", 2).
+/// Base type and number of stars of a C type: `const char *const *` is ("char", 2).
 fn split(kind: &str) -> (&str, usize) {
-    let stars = kind.matches('*').count();
-    (kind.trim_start_matches("const ").trim_end_matches(['*', ' ']), stars)
+    let base = kind.trim_start_matches("const ");
+    let base = base.split([' ', '*']).next().unwrap();
+    (base, kind.matches('*').count())
 }
 
 fn joined(parameters: &[Named], each: impl Fn(&Named) -> String) -> String {
@@ -166,7 +167,11 @@ pub fn node(api: &Api) -> String {
                 text += &format!("structs.{name} = koffi.struct('{name}', {{\n");
                 for field in fields {
                     let star = if api.is_callback(&field.kind) { " *" } else { "" };
-                    text += &format!("  {}: '{}{star}',\n", field.name, kind(&field.kind));
+                    let kind = match split(&field.kind) {
+                        ("char", 2) => "const char **".to_owned(),
+                        _ => kind(&field.kind),
+                    };
+                    text += &format!("  {}: '{kind}{star}',\n", field.name);
                 }
                 text += "});\n";
             }

@@ -225,7 +225,7 @@ class qwen_conversation_options(ctypes.Structure):
         ("system_length", ctypes.c_size_t),
         ("tools", ctypes.c_char_p),
         ("tools_length", ctypes.c_size_t),
-        ("stop", ctypes.POINTER(ctypes.POINTER(ctypes.c_char *const))),
+        ("stop", ctypes.POINTER(ctypes.POINTER(ctypes.c_char))),
         ("stop_lengths", ctypes.POINTER(ctypes.c_size_t)),
     ]
 
