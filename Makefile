@@ -29,7 +29,7 @@ ARGS ?=
 EXAMPLE_LDLIBS := -lpthread -lm
 WARNINGS := -Wall -Wextra -Wpedantic
 TARGET := $(or $(CARGO_TARGET_DIR),target)/release
-C_PROGRAMS := $(addprefix $(BUILD)/,qwen qwen-ids qwen-tokenize qwen-pack tools)
+C_PROGRAMS := $(addprefix $(BUILD)/,qwen qwen-ids qwen-tokenize qwen-pack)
 PROGRAMS := $(C_PROGRAMS) $(BUILD)/hello $(BUILD)/chat
 EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/c/*.c)) \
     $(patsubst examples/%.cpp,$(BUILD)/examples/%,$(wildcard examples/cpp/*.cpp))

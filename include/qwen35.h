@@ -1415,7 +1415,11 @@ qwen_status qwen_conversation_options_init(qwen_conversation_options *options, s
  * The conversation keeps the session, even when the session's own handle is freed. The
  * session may be used by other calls between replies (sampling options, statistics, fork,
  * save, even another conversation): the next reply computes what the session does not hold
- * any more. Only while a reply is made its sequence must not be changed.
+ * any more. Only while a reply is made its sequence must not be changed. Callbacks of the
+ * session stay in force: end them before what their `user` points to goes.
+ *
+ * To go on from one point in two ways, fork the session, and make a conversation over the
+ * fork with the history of this one.
  *
  * options: NULL, or options, used during the call.
  * conversation: receives a handle owned by the caller, for qwen_conversation_free(); NULL

@@ -152,7 +152,7 @@ impl Tool {
         if let Some(Json::Array(values)) = get(schema, "enum") {
             out.extend(values.iter().map(|value| kind(value)));
         }
-        out.extend(get(schema, "const").map(|value| kind(value)));
+        out.extend(get(schema, "const").map(kind));
         if out.is_empty() && get(schema, "properties").is_some() {
             out.push("object");
         }
@@ -172,7 +172,7 @@ impl Tool {
         if let Some(value) = types.iter().find_map(|name| read(text.trim(), name)) {
             return value;
         }
-        if !types.iter().any(|name| is_text(name)) {
+        if !types.iter().any(is_text) {
             let mut shown: String = text.chars().take(40).collect();
             if shown.len() < text.len() {
                 shown.push_str("...");
