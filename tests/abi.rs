@@ -123,7 +123,11 @@ fn variations(header: &str) -> (Vec<String>, String) {
     let broken = vec![
         change("void qwen_session_free(qwen_session *session);\n", ""),
         change("    uint32_t top_k;\n", "    uint64_t top_k;\n"),
-        change("    uint32_t reserved;\n", ""),
+        // The one of qwen_sampling_options.
+        change(
+            "    uint32_t reserved;\n    /**\n     * Where the session's",
+            "    /**\n     * Where the session's",
+        ),
         change(
             "const qwen_session *session, size_t *limit",
             "const qwen_session *session, int32_t *limit",
