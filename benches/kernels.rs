@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! cargo bench --bench kernels -- [--threads 1,2] [--isa avx512,avx2] [--tokens 1,4,8,64,512]
-//!     [--rounds 15]
+//!     [--weights bf16,int8,int4] [--rounds 15]
 //! ```
 //!
 //! Prints, for each shape of the 0.8B model, GFLOP/s and the share of the multiply-add
-//! peak, and GB/s and the share of the read bandwidth. The limits are measured in the same
+//! peak (of `vpdpbusd` for quantized weights, where the CPU has it), and GB/s and the share
+//! of the read bandwidth. The limits are measured in the same
 //! rounds as the products, one after the other, and of each the best round counts: on a
 //! shared machine the best is what the code can do, and other figures are the neighbours'.
 
@@ -15,7 +16,9 @@ use std::hint::black_box;
 use half::bf16;
 use qwen35::dispatch;
 use qwen35::kernels::simd::{Isa, LANES, Simd, prefetch};
-use qwen35::kernels::{Cancel, Compute, Job, Matrix, Weights, linear, linear_swiglu};
+use qwen35::kernels::{
+    Cancel, Compute, ComputeMode, Job, Matrix, TileFormat, Weights, linear, linear_swiglu,
+};
 use qwen35::pool::Pool;
 
 /// (name, columns, rows, whether gate and up are fused)
@@ -44,9 +47,18 @@ fn main() {
         for &threads in &numbers("--threads", "1,2") {
             let pool = Pool::new(threads).expect("threads");
             let cancel = Cancel::new();
-            let c = Compute::new(isa, &pool, &cancel);
-            for &tokens in &numbers("--tokens", "1,4,8,64,512") {
-                measure(&c, &memory, tokens, rounds);
+            for weights in list("--weights", "bf16") {
+                let (format, mode) = match weights.as_str() {
+                    "bf16" => (None, ComputeMode::Exact),
+                    "int8" => (Some(TileFormat::Int8), ComputeMode::Fast),
+                    "int4" => (Some(TileFormat::Int4), ComputeMode::Fast),
+                    other => panic!("--weights {other}"),
+                };
+                let c = Compute::new(isa, &pool, &cancel).with_mode(mode);
+                for &tokens in &numbers("--tokens", "1,4,8,64,512") {
+                    println!("\n{weights}, {}, {threads} threads, {tokens} tokens", isa.name());
+                    measure(&c, &memory, format, tokens, rounds);
+                }
             }
         }
     }
@@ -60,6 +72,28 @@ impl Memory {
         Self((0..256 << 20).map(|i| bf16::from_bits(0x3c00 + (i % 251) as u16)).collect())
     }
 
+    /// A matrix, another one in each round. Any bytes are quantized weights.
+    #[allow(unsafe_code)]
+    fn matrix(
+        &self,
+        format: Option<TileFormat>,
+        rows: usize,
+        cols: usize,
+        round: usize,
+    ) -> Matrix<'_> {
+        let weights = match format {
+            None => Weights::Bf16(self.part(rows * cols, round)),
+            Some(format) => {
+                let bytes = format.bytes(rows, cols).expect("a size");
+                let part = self.part(bytes.div_ceil(2), round);
+                // SAFETY: the same memory as bytes, of which every value is one.
+                let part = unsafe { std::slice::from_raw_parts(part.as_ptr().cast(), bytes) };
+                Weights::Tiles(format, part)
+            }
+        };
+        Matrix::new(weights, rows, cols)
+    }
+
     /// `elements` weights, other ones in each round.
     fn part(&self, elements: usize, round: usize) -> &[bf16] {
         let places = (self.0.len() / elements).max(1);
@@ -68,9 +102,8 @@ impl Memory {
     }
 }
 
-fn measure(c: &Compute, memory: &Memory, tokens: usize, rounds: usize) {
+fn measure(c: &Compute, memory: &Memory, format: Option<TileFormat>, tokens: usize, rounds: usize) {
     let threads = c.pool.threads();
-    println!("\n{}, {threads} threads, {tokens} tokens", c.isa.name());
     for (name, cols, rows, fused) in SHAPES {
         if name == "head" && tokens > 8 {
             continue;
@@ -83,19 +116,20 @@ fn measure(c: &Compute, memory: &Memory, tokens: usize, rounds: usize) {
         let mut out = vec![0.0; tokens * rows];
         // Enough of it that a round lasts some milliseconds.
         let repeat = (1e-3 * 1e11 / flops).ceil().min(8.0) as usize;
+        let bytes =
+            memory.matrix(format, rows, cols, 0).weights.bytes() * if fused { 2 } else { 1 };
         let (mut peak, mut bandwidth, mut time) = (0f64, 0f64, f64::INFINITY);
         for round in 0..rounds {
-            peak = peak.max(multiply_adds(c));
+            peak = peak.max(if format.is_some() { integer_dots(c) } else { multiply_adds(c) });
             bandwidth = bandwidth.max(read(c, memory, round));
             let start = now(threads);
             for turn in 0..repeat {
-                let w = memory.part(weights, round * repeat + turn);
+                let round = round * repeat + turn;
+                let matrix = memory.matrix(format, rows, cols, round);
                 if fused {
-                    let (gate, up) = w.split_at(weights / 2);
-                    let matrix = |w| Matrix::new(Weights::Bf16(w), rows, cols);
-                    linear_swiglu(c, x, tokens, matrix(gate), matrix(up), &mut out);
+                    let up = memory.matrix(format, rows, cols, round + 1);
+                    linear_swiglu(c, x, tokens, matrix, up, &mut out);
                 } else {
-                    let matrix = Matrix::new(Weights::Bf16(w), rows, cols);
                     linear(c, x, tokens, &mut [Job::store(matrix, &mut out)]);
                 }
             }
@@ -108,8 +142,8 @@ fn measure(c: &Compute, memory: &Memory, tokens: usize, rounds: usize) {
             flops / time / 1e9,
             100.0 * flops / time / peak,
             peak / 1e9,
-            2.0 * weights as f64 / time / 1e9,
-            100.0 * 2.0 * weights as f64 / time / bandwidth,
+            bytes as f64 / time / 1e9,
+            100.0 * bytes as f64 / time / bandwidth,
             bandwidth / 1e9,
         );
     }
@@ -126,6 +160,40 @@ fn multiply_adds(c: &Compute) -> f64 {
         });
     });
     2.0 * (tasks * TURNS * LANES * 12) as f64 / (now(c.pool.threads()) - start)
+}
+
+/// Operations (two per multiply-add) per second of independent integer dot products on all
+/// threads; of multiply-adds where the CPU has none.
+#[allow(unsafe_code)]
+fn integer_dots(c: &Compute) -> f64 {
+    if !std::arch::is_x86_feature_detected!("avx512vnni") {
+        return multiply_adds(c);
+    }
+    let tasks = 2 * c.pool.threads();
+    let start = now(c.pool.threads());
+    c.run(tasks, |_| {
+        // SAFETY: the CPU has the instructions, as just seen.
+        black_box(unsafe { dot_chains() });
+    });
+    2.0 * (tasks * TURNS * 64 * 12) as f64 / (now(c.pool.threads()) - start)
+}
+
+/// Twelve chains of `vpdpbusd` of 64 products.
+#[target_feature(enable = "avx512f,avx512vnni")]
+fn dot_chains() -> i32 {
+    use std::arch::x86_64::*;
+    let (w, x) = (_mm512_set1_epi8(black_box(3)), _mm512_set1_epi8(black_box(-2)));
+    let mut chains = [_mm512_setzero_si512(); 12];
+    for _ in 0..TURNS {
+        for chain in &mut chains {
+            *chain = _mm512_dpbusd_epi32(*chain, w, x);
+        }
+    }
+    let mut sum = 0;
+    for chain in chains {
+        sum ^= _mm512_reduce_add_epi32(chain);
+    }
+    sum
 }
 
 /// Seconds: of one thread the time it ran, so that other processes on its core do not

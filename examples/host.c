@@ -133,6 +133,28 @@ qwen_isa host_isa(const char *text) {
     host_die(HOST_USAGE, "--isa must be auto, scalar, avx2 or avx512, not \"%s\"", text);
 }
 
+qwen_weights host_weights(const char *text) {
+    static const char *const names[] = {"bf16", "int8", "int4"};
+    static const qwen_weights values[] = {QWEN_WEIGHTS_STORED, QWEN_WEIGHTS_INT8,
+                                          QWEN_WEIGHTS_INT4};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            return values[i];
+        }
+    }
+    host_die(HOST_USAGE, "--weights must be bf16, int8 or int4, not \"%s\"", text);
+}
+
+qwen_compute host_compute(const char *text) {
+    if (strcmp(text, "exact") == 0) {
+        return QWEN_COMPUTE_EXACT;
+    }
+    if (strcmp(text, "fast") == 0) {
+        return QWEN_COMPUTE_FAST;
+    }
+    host_die(HOST_USAGE, "--compute must be exact or fast, not \"%s\"", text);
+}
+
 /* 1 if the file at `path` begins as packed models do. */
 static int is_packed(const char *path) {
     char start[8] = {0};

@@ -48,6 +48,10 @@ int32_t *host_ids(char *text, size_t *count);
 int host_is_integer(const char *text);
 /* The constant for "scalar", "avx2", "avx512" or "auto", or exit with HOST_USAGE. */
 qwen_isa host_isa(const char *text);
+/* The constant for "bf16" (weights as stored), "int8" or "int4", or exit with HOST_USAGE. */
+qwen_weights host_weights(const char *text);
+/* The constant for "exact" or "fast", or exit with HOST_USAGE. */
+qwen_compute host_compute(const char *text);
 
 /* 1 if `path` looks like a model: a packed file, a folder with config.json, a weight file. */
 int host_is_model(const char *path);

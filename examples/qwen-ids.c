@@ -8,6 +8,7 @@
 
 static const char help[] =
     "usage: qwen-ids MODEL IDS N [--logits K] [--threads N] [--isa NAME]\n"
+    "                [--weights NAME] [--compute NAME]\n"
     "\n"
     "Feeds IDS (with commas or white space between) and prints the N most likely next ids,\n"
     "one per line, each chosen after the one before. Tokens that end a turn do not end it.\n"
@@ -16,6 +17,8 @@ static const char help[] =
     "                id:value, the largest first\n"
     "  --threads N   threads that compute (default: as many as this process may use)\n"
     "  --isa NAME    scalar, avx2, avx512 or auto (default)\n"
+    "  --weights NAME  bf16 (as stored, default), or int8 or int4, made at open\n"
+    "  --compute NAME  exact (default with bf16) or fast (default with int8 and int4)\n"
     "  --help        this text\n";
 
 typedef struct {
@@ -69,6 +72,10 @@ int main(int argc, char **argv) {
             options.threads = (uint32_t)host_integer(value, "--threads", 1, 1024), i++;
         } else if (strcmp(argv[i], "--isa") == 0) {
             options.isa = host_isa(value), i++;
+        } else if (strcmp(argv[i], "--weights") == 0) {
+            options.weights = host_weights(value), i++;
+        } else if (strcmp(argv[i], "--compute") == 0) {
+            options.compute = host_compute(value), i++;
         } else if (argv[i][0] == '-' && argv[i][1] == '-') {
             host_die(HOST_USAGE, "unknown option %s; see --help", argv[i]);
         } else if (placed < 3) {

@@ -37,6 +37,9 @@ static const char help[] =
     "  --raw               continue PROMPT as it is, without the chat template\n"
     "  --threads N         threads that compute (default: as many as this process may use)\n"
     "  --isa NAME          scalar, avx2, avx512 or auto (default)\n"
+    "  --weights NAME      bf16 (as stored, default), or int8 or int4, made at open:\n"
+    "                      faster and smaller, a little less exact\n"
+    "  --compute NAME      exact (default with bf16) or fast (default with int8 and int4)\n"
     "  --stats             timings after each answer; on a terminal they are always shown\n"
     "  --help              this text\n"
     "  --                  what follows is no option\n"
@@ -53,6 +56,8 @@ typedef struct {
     double temperature, top_p, presence_penalty;
     uint32_t top_k, threads;
     qwen_isa isa;
+    qwen_weights weights;
+    qwen_compute compute;
     int has_seed, think, raw, stats;
     uint64_t seed;
 } settings;
@@ -474,6 +479,10 @@ static settings parse(int argc, char **argv) {
             set.threads = (uint32_t)host_integer(value, name, 1, 1024);
         } else if (strcmp(name, "--isa") == 0) {
             set.isa = host_isa(value);
+        } else if (strcmp(name, "--weights") == 0) {
+            set.weights = host_weights(value);
+        } else if (strcmp(name, "--compute") == 0) {
+            set.compute = host_compute(value);
         } else {
             host_die(HOST_USAGE, "unknown option %s; see --help", name);
         }
@@ -505,6 +514,8 @@ int main(int argc, char **argv) {
     qwen_model_options model_options = QWEN_MODEL_OPTIONS_INIT;
     model_options.threads = set.threads;
     model_options.isa = set.isa;
+    model_options.weights = set.weights;
+    model_options.compute = set.compute;
     h.model = host_open(set.model, &model_options);
     if (set.system != NULL) {
         check_text(&h, "--system", set.system);

@@ -198,6 +198,23 @@ typedef struct qwen_model qwen_model;
 /** The instruction set that computes: one of the QWEN_ISA constants. */
 typedef int32_t qwen_isa;
 
+/**
+ * What weight matrices are made into when a model is opened: one of the QWEN_WEIGHTS
+ * constants.
+ */
+typedef int32_t qwen_weights;
+
+/** How products with weights are computed: one of the QWEN_COMPUTE constants. */
+typedef int32_t qwen_compute;
+
+/**
+ * Called on the calling thread while qwen_model_open() reads weights: done of total bytes
+ * of the checkpoint are read. A return value other than 0 ends the call within some
+ * milliseconds with QWEN_CANCELLED. No lock is held. It must return: an exception or
+ * longjmp() through the library is undefined.
+ */
+typedef int32_t (*qwen_open_callback)(uint64_t done, uint64_t total, void *user);
+
 /** How much a model tells: one of the QWEN_LOG constants, each with all before it. */
 typedef int32_t qwen_log_level;
 
@@ -233,6 +250,17 @@ typedef struct {
     qwen_log_level log_level;
     /** 0. */
     uint32_t reserved;
+    /**
+     * What weight matrices are made into. With a format other than QWEN_WEIGHTS_STORED they
+     * are quantized now, on all threads; small tensors that need it stay wide.
+     */
+    qwen_weights weights;
+    /** How products with weights are computed. */
+    qwen_compute compute;
+    /** NULL, or what qwen_model_open() tells how far it has come; it may end it. */
+    qwen_open_callback progress;
+    /** Handed to progress; never looked at. */
+    void *user;
 } qwen_model_options;
 
 /** What a model is. Set struct_size before asking. */
@@ -261,10 +289,14 @@ typedef struct {
     /** (w) What computes. */
     qwen_isa isa;
     /**
-     * (w) Bytes of weights in use. They are mapped from the files: memory the operating
-     * system can take back and shares between processes.
+     * (w) Bytes of weights in use. As stored they are mapped from the files: memory the
+     * operating system can take back and shares between processes.
      */
     uint64_t weight_bytes;
+    /** (w) What weight matrices were made into. */
+    qwen_weights weights;
+    /** (w) How products with weights are computed: QWEN_COMPUTE_EXACT or QWEN_COMPUTE_FAST. */
+    qwen_compute compute;
 } qwen_model_info;
 
 /** The widest one this CPU has. */
@@ -278,6 +310,27 @@ typedef struct {
 
 /** AVX-512. */
 #define QWEN_ISA_AVX512 3
+
+/** Left as the checkpoint stores them (Qwen3.5: BF16), mapped from its files. */
+#define QWEN_WEIGHTS_STORED 0
+
+/** INT8 with a scale for every 32 weights of a row: 8.5 bits per weight, in memory. */
+#define QWEN_WEIGHTS_INT8 1
+
+/** INT4 with a scale for every 32 weights of a row: 4.5 bits per weight, in memory. */
+#define QWEN_WEIGHTS_INT4 2
+
+/** QWEN_COMPUTE_EXACT for weights as stored, QWEN_COMPUTE_FAST for quantized ones. */
+#define QWEN_COMPUTE_AUTO 0
+
+/** In FP32, over the weights as they are. */
+#define QWEN_COMPUTE_EXACT 1
+
+/**
+ * In dot products of narrow numbers with FP32 sums: with quantized weights, inputs are
+ * rounded to INT8, with a scale for every 32.
+ */
+#define QWEN_COMPUTE_FAST 2
 
 /** Nothing. */
 #define QWEN_LOG_NOTHING 0
@@ -315,7 +368,8 @@ qwen_status qwen_model_options_init(qwen_model_options *options, size_t size);
  * Returns QWEN_OK; QWEN_ERROR_IO for a file that is missing or cannot be read;
  * QWEN_ERROR_FORMAT for one that is damaged or does not fit the others;
  * QWEN_ERROR_UNSUPPORTED for a model of another kind or an instruction set this CPU lacks;
- * QWEN_ERROR_INVALID_ARGUMENT; QWEN_ERROR_OUT_OF_MEMORY. The message names the file, and
+ * QWEN_ERROR_INVALID_ARGUMENT; QWEN_ERROR_OUT_OF_MEMORY; QWEN_CANCELLED, when the progress
+ * callback of the options asked for it, with model NULL. The message names the file, and
  * the tensor, and what is wrong with it. A failure leaves nothing open.
  *
  * A chat template that cannot be used is no failure here, but of the chat functions.
@@ -355,11 +409,12 @@ qwen_status qwen_model_end_tokens(const qwen_model *model,
 /** Default options: qwen_model_options options = QWEN_MODEL_OPTIONS_INIT; */
 #define QWEN_MODEL_OPTIONS_INIT \
     { (uint32_t)sizeof(qwen_model_options), 0, 0, QWEN_ISA_AUTO, NULL, NULL, \
-      QWEN_LOG_NOTHING, 0 }
+      QWEN_LOG_NOTHING, 0, QWEN_WEIGHTS_STORED, QWEN_COMPUTE_AUTO, NULL, NULL }
 
 /** For qwen_model_get_info(). */
 #define QWEN_MODEL_INFO_INIT \
-    { (uint32_t)sizeof(qwen_model_info), 0, 0, 0, 0, 0, 0, 0, 0, QWEN_ISA_AUTO, 0 }
+    { (uint32_t)sizeof(qwen_model_info), 0, 0, 0, 0, 0, 0, 0, 0, QWEN_ISA_AUTO, 0, \
+      QWEN_WEIGHTS_STORED, QWEN_COMPUTE_AUTO }
 
 /* ======================================================================================
  * Other ways to open, and what it costs

@@ -160,6 +160,11 @@ struct ModelOptions {
     unsigned threads = 0;
     qwen_isa isa = QWEN_ISA_AUTO;
     bool tokenizer_only = false;
+    qwen_weights weights = QWEN_WEIGHTS_STORED;
+    qwen_compute compute = QWEN_COMPUTE_AUTO;
+    // Told while weights are read how many bytes of how many are done; false ends opening,
+    // which then gives an Error of status QWEN_CANCELLED. It must not throw.
+    std::function<bool(std::uint64_t done, std::uint64_t total)> progress;
     // Takes messages as long as the model and its sessions live. See qwen_log_callback.
     qwen_log_callback log = nullptr;
     void *log_user = nullptr;
@@ -170,6 +175,8 @@ struct ModelOptions {
         raw.threads = threads;
         raw.isa = isa;
         raw.flags = tokenizer_only ? QWEN_MODEL_TOKENIZER_ONLY : 0;
+        raw.weights = weights;
+        raw.compute = compute;
         raw.log = log;
         raw.log_user = log_user;
         raw.log_level = log_level;
@@ -203,10 +210,16 @@ inline Result<bool> ended(qwen_status status) {
 class Model {
   public:
     static Result<Model> open(std::string_view path, const ModelOptions &options = {}) {
-        const qwen_model_options raw = options.raw();
+        qwen_model_options raw = options.raw();
+        if (options.progress) {
+            raw.progress = [](std::uint64_t done, std::uint64_t total, void *user) -> std::int32_t {
+                return (*static_cast<const ModelOptions *>(user)).progress(done, total) ? 0 : 1;
+            };
+            raw.user = const_cast<ModelOptions *>(&options);
+        }
         qwen_model *handle = nullptr;
         qwen_status status = qwen_model_open(path.data(), path.size(), &raw, &handle);
-        if (status < 0) return Error::last(status);
+        if (status != QWEN_OK) return Error::last(status);
         return Model(handle);
     }
     // A packed file in memory. It is used in place if it begins at a multiple of 64 bytes, and

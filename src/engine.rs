@@ -11,9 +11,9 @@ use std::time::Instant;
 use crate::chat::{ChatRequest, ChatTemplate, Segment};
 use crate::checkpoint::packed::PackedFile;
 use crate::checkpoint::{Config, HostMemory};
-use crate::kernels::{Cancel, Compute, Isa};
+use crate::kernels::{Cancel, Compute, ComputeMode, Isa};
 use crate::log::{Level, Log};
-use crate::model::{Network, State, Workspace};
+use crate::model::{Loader, Network, Progress, State, WeightFormat, Workspace};
 use crate::pool::Pool;
 use crate::tokenizer::{AddedTokens, Tokenizer};
 use crate::{Error, Result};
@@ -33,6 +33,11 @@ pub struct ModelOptions {
     pub tokenizer_only: bool,
     /// Where the model's messages go.
     pub log: Log,
+    /// What weight matrices are made into.
+    pub weights: WeightFormat,
+    /// How products with weights are computed; `None`: exactly for weights as stored, fast
+    /// for quantized ones.
+    pub compute: Option<ComputeMode>,
 }
 
 /// What spellings of added tokens in a caller's strings become.
@@ -63,6 +68,8 @@ struct Inner {
 struct Engine {
     network: Network,
     isa: Isa,
+    format: WeightFormat,
+    mode: ComputeMode,
     pool: Pool,
     /// Scratch of passes that have ended, lent again to the next ones.
     workspaces: Mutex<Vec<Workspace>>,
@@ -77,9 +84,23 @@ impl Model {
     /// `Io`, `Format` or `Unsupported`, naming the file and what is wrong with it;
     /// `InvalidArgument` or `Unsupported` for options this machine cannot satisfy.
     pub fn open(path: &Path, options: &ModelOptions) -> Result<Self> {
+        Self::open_with_progress(path, options, &mut |_, _| true)
+    }
+
+    /// As [`Model::open`]; `progress` is told, on this thread, how many bytes of weights
+    /// have been read and how many there are. When it returns false, opening ends within
+    /// some milliseconds.
+    ///
+    /// # Errors
+    /// Those of [`Model::open`]; `Cancelled` when `progress` returned false.
+    pub fn open_with_progress(
+        path: &Path,
+        options: &ModelOptions,
+        progress: &mut Progress,
+    ) -> Result<Self> {
         let start = Instant::now();
         let origin = Origin::open(path)?;
-        let model = Self::open_origin(&origin, options)?;
+        let model = Self::open_origin(&origin, options, progress)?;
         model.tell_opened(&origin, start);
         Ok(model)
     }
@@ -111,7 +132,7 @@ impl Model {
     ) -> Result<Self> {
         let start = Instant::now();
         let origin = Origin::Packed(Arc::new(open()?));
-        let model = Self::open_origin(&origin, options)?;
+        let model = Self::open_origin(&origin, options, &mut |_, _| true)?;
         model.tell_opened(&origin, start);
         Ok(model)
     }
@@ -123,8 +144,9 @@ impl Model {
             let name = origin.name();
             match &self.inner.engine {
                 Some(engine) => format!(
-                    "opened {name} in {time:.1} ms: {:.1} MB of weights, {} threads, {}",
+                    "opened {name} in {time:.1} ms: {:.1} MB of weights ({}), {} threads, {}",
                     engine.weight_bytes as f64 / 1e6,
+                    engine.format.name(),
                     engine.pool.threads(),
                     engine.isa.name()
                 ),
@@ -138,7 +160,11 @@ impl Model {
         }
     }
 
-    fn open_origin(origin: &Origin, options: &ModelOptions) -> Result<Self> {
+    fn open_origin(
+        origin: &Origin,
+        options: &ModelOptions,
+        progress: &mut Progress,
+    ) -> Result<Self> {
         let isa = match &options.isa {
             Some(name) => Isa::named(name)?,
             None => Isa::best(),
@@ -153,7 +179,7 @@ impl Model {
             let engine = if options.tokenizer_only {
                 Ok(None)
             } else {
-                Engine::open(origin, isa, options.threads).map(Some)
+                Engine::open(origin, isa, options, progress).map(Some)
             };
             let tokenizer = match tokenizer {
                 Ok(thread) => thread
@@ -291,7 +317,17 @@ impl Model {
         self.inner.engine.as_ref().map(|engine| engine.pool.threads())
     }
 
-    /// Bytes of the weights in use, in the mapped files.
+    /// What weight matrices were made into, where weights are open.
+    pub fn weight_format(&self) -> Option<WeightFormat> {
+        self.inner.engine.as_ref().map(|engine| engine.format)
+    }
+
+    /// How products with weights are computed, where weights are open.
+    pub fn compute_mode(&self) -> Option<ComputeMode> {
+        self.inner.engine.as_ref().map(|engine| engine.mode)
+    }
+
+    /// Bytes of the weights in use: in the mapped files as stored, or in memory.
     pub fn weight_bytes(&self) -> u64 {
         self.inner.engine.as_ref().map_or(0, |engine| engine.weight_bytes)
     }
@@ -319,7 +355,7 @@ impl Model {
         let engine = self.engine()?;
         let lock = || engine.workspaces.lock().unwrap_or_else(|poison| poison.into_inner());
         let mut workspace = lock().pop().unwrap_or_default();
-        let compute = Compute::new(engine.isa, &engine.pool, cancel);
+        let compute = Compute::new(engine.isa, &engine.pool, cancel).with_mode(engine.mode);
         let result = work(&engine.network, &compute, &mut workspace);
         lock().push(workspace);
         result
@@ -327,14 +363,31 @@ impl Model {
 }
 
 impl Engine {
-    fn open(origin: &Origin, isa: Isa, threads: usize) -> Result<Self> {
+    fn open(
+        origin: &Origin,
+        isa: Isa,
+        options: &ModelOptions,
+        progress: &mut Progress,
+    ) -> Result<Self> {
         let checkpoint = origin.checkpoint()?;
+        let (pool, cancel) = (Pool::new(options.threads)?, Cancel::new());
+        let compute = Compute::new(isa, &pool, &cancel);
+        let mut loader = Loader::new(&checkpoint, options.weights, &compute, progress);
+        let network = Network::load(&mut loader)?;
+        let weight_bytes = loader.bytes();
+        let mode = options.compute.unwrap_or(match options.weights {
+            WeightFormat::Stored => ComputeMode::Exact,
+            WeightFormat::Int8 | WeightFormat::Int4 => ComputeMode::Fast,
+        });
+        drop(compute);
         Ok(Self {
-            network: Network::load(&checkpoint)?,
+            network,
             isa,
-            pool: Pool::new(threads)?,
+            format: options.weights,
+            mode,
+            pool,
             workspaces: Mutex::new(Vec::new()),
-            weight_bytes: checkpoint.text_bytes(),
+            weight_bytes,
         })
     }
 }

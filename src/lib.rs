@@ -44,4 +44,6 @@ mod capi;
 
 pub use engine::{ChatEncoding, Estimate, Model, ModelOptions};
 pub use error::{Error, ErrorKind, Result};
+pub use kernels::ComputeMode;
+pub use model::WeightFormat;
 pub use session::{Next, Session, SessionOptions};

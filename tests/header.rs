@@ -21,10 +21,11 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "/** Default options: qwen_model_options options = QWEN_MODEL_OPTIONS_INIT; */\n\
          #define QWEN_MODEL_OPTIONS_INIT \\\n    \
          { (uint32_t)sizeof(qwen_model_options), 0, 0, QWEN_ISA_AUTO, NULL, NULL, \\\n      \
-         QWEN_LOG_NOTHING, 0 }\n\n\
+         QWEN_LOG_NOTHING, 0, QWEN_WEIGHTS_STORED, QWEN_COMPUTE_AUTO, NULL, NULL }\n\n\
          /** For qwen_model_get_info(). */\n\
          #define QWEN_MODEL_INFO_INIT \\\n    \
-         { (uint32_t)sizeof(qwen_model_info), 0, 0, 0, 0, 0, 0, 0, 0, QWEN_ISA_AUTO, 0 }",
+         { (uint32_t)sizeof(qwen_model_info), 0, 0, 0, 0, 0, 0, 0, 0, QWEN_ISA_AUTO, 0, \\\n      \
+         QWEN_WEIGHTS_STORED, QWEN_COMPUTE_AUTO }",
     ),
     (
         "Other ways to open, and what it costs",

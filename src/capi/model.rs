@@ -11,7 +11,7 @@ use super::guard::{call, call_void};
 use super::handle::{self, Freed, Object};
 use super::status::{Failure, QWEN_OK, Result, qwen_status};
 use crate::log::{Level, Log};
-use crate::{Model, ModelOptions};
+use crate::{ComputeMode, Model, ModelOptions, WeightFormat};
 
 /// An opened checkpoint: tokenizer, chat template, weights and the threads that compute.
 ///
@@ -35,6 +35,47 @@ pub const QWEN_ISA_AVX512: qwen_isa = 3;
 
 const ISA_NAMES: [(qwen_isa, &str); 3] =
     [(QWEN_ISA_SCALAR, "scalar"), (QWEN_ISA_AVX2, "avx2"), (QWEN_ISA_AVX512, "avx512")];
+
+/// What weight matrices are made into when a model is opened: one of the QWEN_WEIGHTS
+/// constants.
+pub type qwen_weights = i32;
+
+/// Left as the checkpoint stores them (Qwen3.5: BF16), mapped from its files.
+pub const QWEN_WEIGHTS_STORED: qwen_weights = 0;
+/// INT8 with a scale for every 32 weights of a row: 8.5 bits per weight, in memory.
+pub const QWEN_WEIGHTS_INT8: qwen_weights = 1;
+/// INT4 with a scale for every 32 weights of a row: 4.5 bits per weight, in memory.
+pub const QWEN_WEIGHTS_INT4: qwen_weights = 2;
+
+const WEIGHT_FORMATS: [(qwen_weights, WeightFormat); 3] = [
+    (QWEN_WEIGHTS_STORED, WeightFormat::Stored),
+    (QWEN_WEIGHTS_INT8, WeightFormat::Int8),
+    (QWEN_WEIGHTS_INT4, WeightFormat::Int4),
+];
+
+/// How products with weights are computed: one of the QWEN_COMPUTE constants.
+pub type qwen_compute = i32;
+
+/// QWEN_COMPUTE_EXACT for weights as stored, QWEN_COMPUTE_FAST for quantized ones.
+pub const QWEN_COMPUTE_AUTO: qwen_compute = 0;
+/// In FP32, over the weights as they are.
+pub const QWEN_COMPUTE_EXACT: qwen_compute = 1;
+/// In dot products of narrow numbers with FP32 sums: with quantized weights, inputs are
+/// rounded to INT8, with a scale for every 32.
+pub const QWEN_COMPUTE_FAST: qwen_compute = 2;
+
+const COMPUTE_MODES: [(qwen_compute, Option<ComputeMode>); 3] = [
+    (QWEN_COMPUTE_AUTO, None),
+    (QWEN_COMPUTE_EXACT, Some(ComputeMode::Exact)),
+    (QWEN_COMPUTE_FAST, Some(ComputeMode::Fast)),
+];
+
+/// Called on the calling thread while qwen_model_open() reads weights: done of total bytes
+/// of the checkpoint are read. A return value other than 0 ends the call within some
+/// milliseconds with QWEN_CANCELLED. No lock is held. It must return: an exception or
+/// longjmp() through the library is undefined.
+pub type qwen_open_callback =
+    Option<unsafe extern "C" fn(done: u64, total: u64, user: *mut c_void) -> i32>;
 
 /// In qwen_model_options.flags: open the tokenizer and the chat template only. A folder
 /// without weights is enough; there are no sessions on such a model.
@@ -86,6 +127,15 @@ pub struct qwen_model_options {
     pub log_level: qwen_log_level,
     /// 0.
     pub reserved: u32,
+    /// What weight matrices are made into. With a format other than QWEN_WEIGHTS_STORED they
+    /// are quantized now, on all threads; small tensors that need it stay wide.
+    pub weights: qwen_weights,
+    /// How products with weights are computed.
+    pub compute: qwen_compute,
+    /// NULL, or what qwen_model_open() tells how far it has come; it may end it.
+    pub progress: qwen_open_callback,
+    /// Handed to progress; never looked at.
+    pub user: *mut c_void,
 }
 
 // SAFETY: integers and pointers that may be NULL, struct_size first.
@@ -119,9 +169,13 @@ pub struct qwen_model_info {
     pub threads: u32,
     /// (w) What computes.
     pub isa: qwen_isa,
-    /// (w) Bytes of weights in use. They are mapped from the files: memory the operating
-    /// system can take back and shares between processes.
+    /// (w) Bytes of weights in use. As stored they are mapped from the files: memory the
+    /// operating system can take back and shares between processes.
     pub weight_bytes: u64,
+    /// (w) What weight matrices were made into.
+    pub weights: qwen_weights,
+    /// (w) How products with weights are computed: QWEN_COMPUTE_EXACT or QWEN_COMPUTE_FAST.
+    pub compute: qwen_compute,
 }
 
 // SAFETY: integers only, struct_size first.
@@ -169,7 +223,8 @@ pub unsafe extern "C" fn qwen_model_options_init(
 /// Returns QWEN_OK; QWEN_ERROR_IO for a file that is missing or cannot be read;
 /// QWEN_ERROR_FORMAT for one that is damaged or does not fit the others;
 /// QWEN_ERROR_UNSUPPORTED for a model of another kind or an instruction set this CPU lacks;
-/// QWEN_ERROR_INVALID_ARGUMENT; QWEN_ERROR_OUT_OF_MEMORY. The message names the file, and
+/// QWEN_ERROR_INVALID_ARGUMENT; QWEN_ERROR_OUT_OF_MEMORY; QWEN_CANCELLED, when the progress
+/// callback of the options asked for it, with model NULL. The message names the file, and
 /// the tensor, and what is wrong with it. A failure leaves nothing open.
 ///
 /// A chat template that cannot be used is no failure here, but of the chat functions.
@@ -185,8 +240,14 @@ pub unsafe extern "C" fn qwen_model_open(
         let out = Out::new("model", model)?;
         out.set(null_mut());
         let path = file_path("path", path, path_length)?;
+        let (callback, user) = progress(options)?;
+        let mut progress = |done, total| match callback {
+            // SAFETY: the host gave the function for being called so.
+            Some(callback) => callback(done, total, user) == 0,
+            None => true,
+        };
         let options = model_options(options)?;
-        let model = Model::open(path, &options)?;
+        let model = Model::open_with_progress(path, &options, &mut progress)?;
         out.set(handle::create(model, ()));
         Ok(QWEN_OK)
     })
@@ -219,12 +280,7 @@ pub(super) unsafe fn model_options(pointer: *const qwen_model_options) -> Result
     let given = unsafe { options(pointer) }?;
     let isa = match given.isa {
         QWEN_ISA_AUTO => None,
-        isa => {
-            let found = ISA_NAMES.iter().find(|(value, _)| *value == isa);
-            let (_, name) = found
-                .ok_or_else(|| Failure::argument(format!("`isa` is {isa}: no such constant")))?;
-            Some((*name).to_owned())
-        }
+        isa => Some(constant("isa", isa, &ISA_NAMES)?.to_owned()),
     };
     if given.reserved != 0 {
         return Err(Failure::argument("`reserved` is not 0"));
@@ -234,7 +290,34 @@ pub(super) unsafe fn model_options(pointer: *const qwen_model_options) -> Result
         threads: given.threads as usize,
         isa,
         tokenizer_only: flags(given.flags, QWEN_MODEL_TOKENIZER_ONLY)? != 0,
+        weights: constant("weights", given.weights, &WEIGHT_FORMATS)?,
+        compute: constant("compute", given.compute, &COMPUTE_MODES)?,
     })
+}
+
+/// What is told how far opening has come.
+///
+/// # Safety
+/// As [`options`].
+unsafe fn progress(
+    pointer: *const qwen_model_options,
+) -> Result<(qwen_open_callback, *mut c_void)> {
+    // SAFETY: the caller's promise.
+    let given = unsafe { options(pointer) }?;
+    Ok((given.progress, given.user))
+}
+
+/// What the constant `value` stands for.
+fn constant<T: Copy>(name: &str, value: i32, known: &[(i32, T)]) -> Result<T> {
+    let found = known.iter().find(|(constant, _)| *constant == value);
+    found
+        .map(|(_, meaning)| *meaning)
+        .ok_or_else(|| Failure::argument(format!("`{name}` is {value}: no such constant")))
+}
+
+/// The constant that stands for `meaning`, or 0.
+fn constant_of<T: PartialEq>(meaning: &T, known: &[(i32, T)]) -> i32 {
+    known.iter().find(|(_, other)| other == meaning).map_or(0, |(constant, _)| *constant)
 }
 
 /// Where the messages of a model go.
@@ -299,7 +382,6 @@ pub unsafe extern "C" fn qwen_model_get_info(
         let model = handle::read::<Model>(model)?;
         let config = model.config();
         let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-        let isa = model.isa().and_then(|isa| ISA_NAMES.iter().find(|(_, name)| *name == isa));
         let value = qwen_model_info {
             struct_size: 0,
             has_weights: model.has_weights().into(),
@@ -310,8 +392,10 @@ pub unsafe extern "C" fn qwen_model_get_info(
             hidden_size: config.map_or(0, |c| number(c.hidden_size)),
             layer_count: config.map_or(0, |c| number(c.num_hidden_layers)),
             threads: number(model.threads().unwrap_or(0)),
-            isa: isa.map_or(QWEN_ISA_AUTO, |(value, _)| *value),
+            isa: model.isa().map_or(QWEN_ISA_AUTO, |isa| constant_of(&isa, &ISA_NAMES)),
             weight_bytes: model.weight_bytes(),
+            weights: model.weight_format().map_or(0, |f| constant_of(&f, &WEIGHT_FORMATS)),
+            compute: constant_of(&model.compute_mode(), &COMPUTE_MODES),
         };
         fill("info", info, &value)?;
         Ok(QWEN_OK)

@@ -125,10 +125,22 @@ impl Bytes {
         if bytes.as_ptr().addr().is_multiple_of(align) {
             return Ok(Bytes::Mapped { map: map.clone(), range });
         }
+        Bytes::copied(bytes)
+    }
+
+    /// A copy of the bytes that does not keep their file mapped.
+    pub(super) fn detached(&self) -> Result<Bytes> {
+        match self {
+            Bytes::Mapped { map, range } => Bytes::copied(&map.bytes()[range.clone()]),
+            Bytes::Copied { .. } => Ok(self.clone()),
+        }
+    }
+
+    fn copied(bytes: &[u8]) -> Result<Bytes> {
         let mut words = Vec::new();
         words
             .try_reserve_exact(bytes.len().div_ceil(4))
-            .map_err(|_| Error::out_of_memory("a tensor that is not aligned", bytes.len()))?;
+            .map_err(|_| Error::out_of_memory("a copy of a tensor", bytes.len()))?;
         let mut chunks = bytes.chunks_exact(4);
         words.extend(chunks.by_ref().map(|c| u32::from_ne_bytes([c[0], c[1], c[2], c[3]])));
         if !chunks.remainder().is_empty() {

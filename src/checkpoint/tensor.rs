@@ -98,7 +98,7 @@ impl<'de> Deserialize<'de> for Dtype {
     }
 }
 
-/// A tensor of BF16, F16 or F32 elements, row-major, as stored.
+/// A tensor of BF16, F16 or F32 elements, row-major, as stored; or bytes of quantized ones.
 ///
 /// Cheap to clone. It keeps its file mapped for as long as it lives.
 #[derive(Clone)]
@@ -115,6 +115,19 @@ impl Tensor {
         let align = entry.dtype.bits() as usize / 8;
         let data = Bytes::new(map, entry.range.clone(), align)?;
         Ok(Tensor { dtype: entry.dtype, shape: shape.to_vec(), data })
+    }
+
+    /// `length` bytes of our own, filled by `fill`, as U8 elements. They begin at a page.
+    ///
+    /// # Errors
+    /// `OutOfMemory`, and what `fill` reports.
+    pub(crate) fn filled(
+        length: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<()>,
+    ) -> Result<Tensor> {
+        let map = Arc::new(Mapping::filled(length, fill)?);
+        let data = Bytes::new(&map, 0..length, 1)?;
+        Ok(Tensor { dtype: Dtype::U8, shape: vec![length], data })
     }
 
     /// The element type.
@@ -137,6 +150,16 @@ impl Tensor {
         self.data.bytes()
     }
 
+    /// The number of bytes.
+    pub fn bytes(&self) -> u64 {
+        self.elements() as u64 * u64::from(self.dtype.bits() / 8)
+    }
+
+    /// The elements if they are U8.
+    pub fn u8(&self) -> Option<&[u8]> {
+        (self.dtype == Dtype::U8).then(|| self.data.bytes())
+    }
+
     /// The elements if they are BF16.
     pub fn bf16(&self) -> Option<&[bf16]> {
         (self.dtype == Dtype::BF16).then(|| self.data.elements())
@@ -150,6 +173,14 @@ impl Tensor {
     /// The elements if they are F32.
     pub fn f32(&self) -> Option<&[f32]> {
         (self.dtype == Dtype::F32).then(|| self.data.elements())
+    }
+
+    /// The same elements in memory of their own, so that their file need not stay mapped.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn detached(&self) -> Result<Tensor> {
+        Ok(Tensor { data: self.data.detached()?, ..self.clone() })
     }
 
     /// A copy of the elements as F32, which holds all three types exactly.

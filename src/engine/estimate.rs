@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{ModelOptions, Origin};
 use crate::Result;
-use crate::model::sizes;
+use crate::model::{WeightFormat, loaded_bytes, sizes};
 
 /// Memory of a model and of a session on it, in bytes. The tokenizer (some 10 MB at the
 /// published vocabulary) and the code come on top.
@@ -51,11 +51,12 @@ impl super::Model {
             0 => config.max_position_embeddings,
             some => some,
         };
-        let weights = checkpoint.text_bytes();
+        let weights = loaded_bytes(&checkpoint, options.weights)?;
+        let stored = options.weights == WeightFormat::Stored;
         let start = sizes::session_start(config);
         Ok(Estimate {
             weights,
-            mapped: weights,
+            mapped: if stored { weights } else { 0 },
             session: start + sizes::session_tokens(config, context),
             session_start: start,
             mark: sizes::mark(config),

@@ -23,6 +23,12 @@ pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 unsafe impl Plain for f32 {}
 // SAFETY: a plain number.
 unsafe impl Plain for f16 {}
+// SAFETY: a plain number.
+unsafe impl Plain for u8 {}
+// SAFETY: a plain number.
+unsafe impl Plain for i8 {}
+// SAFETY: a plain number.
+unsafe impl Plain for i32 {}
 
 /// A boxed slice, 64-byte aligned, of a length fixed when it was made.
 pub struct Buffer<T: Plain> {

@@ -23,6 +23,7 @@ mod elementwise;
 mod kv;
 mod linear;
 pub mod math;
+pub mod quantized;
 pub mod simd;
 
 use std::sync::OnceLock;
@@ -31,12 +32,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use half::{bf16, f16};
 
 pub use attention::{AttentionShape, attention};
-pub use buffer::Buffer;
+pub use buffer::{Buffer, Plain};
 pub use conv::{ConvTaps, causal_conv_silu};
 pub use delta::{DeltaShape, delta_rule};
 pub use elementwise::*;
 pub use kv::{KvElement, KvPages, KvShape, PAGE_TOKENS};
 pub use linear::{Job, Mode, linear, linear_swiglu};
+pub use quantized::TileFormat;
 pub use simd::Isa;
 
 use crate::pool::Pool;
@@ -73,6 +75,18 @@ impl Cancel {
     }
 }
 
+/// How products with weights are computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ComputeMode {
+    /// In FP32 over the weights, each widened exactly.
+    #[default]
+    Exact,
+    /// In dot products of narrow numbers with FP32 sums, where the kernels have one for the
+    /// type of the weights: inputs are rounded to INT8, with a scale for every 32 of a token,
+    /// for quantized weights.
+    Fast,
+}
+
 /// What computes: one of these lives as long as one forward pass.
 pub struct Compute<'a> {
     /// The instruction set.
@@ -81,13 +95,20 @@ pub struct Compute<'a> {
     pub pool: &'a Pool,
     /// The flag that stops the computation.
     pub cancel: &'a Cancel,
+    /// How products with weights are computed.
+    pub mode: ComputeMode,
     fault: OnceLock<Error>,
 }
 
 impl<'a> Compute<'a> {
-    /// Computes with `isa` on `pool` until `cancel` is set.
+    /// Computes exactly with `isa` on `pool` until `cancel` is set.
     pub fn new(isa: Isa, pool: &'a Pool, cancel: &'a Cancel) -> Self {
-        Self { isa, pool, cancel, fault: OnceLock::new() }
+        Self { isa, pool, cancel, mode: ComputeMode::Exact, fault: OnceLock::new() }
+    }
+
+    /// The same in another mode.
+    pub fn with_mode(self, mode: ComputeMode) -> Self {
+        Self { mode, ..self }
     }
 
     /// True when the rest of the computation is pointless.
@@ -145,7 +166,7 @@ impl<'a> Compute<'a> {
     }
 }
 
-/// Weights as the checkpoint stores them, borrowed from its memory map.
+/// Weights, borrowed: as the checkpoint stores them, or quantized.
 #[derive(Clone, Copy, Debug)]
 pub enum Weights<'a> {
     /// Brain floating point.
@@ -154,24 +175,37 @@ pub enum Weights<'a> {
     F16(&'a [f16]),
     /// IEEE single precision.
     F32(&'a [f32]),
+    /// Quantized, in the layout of [`quantized::layout`].
+    Tiles(TileFormat, &'a [u8]),
 }
 
 impl Weights<'_> {
-    /// Number of elements.
-    #[allow(clippy::len_without_is_empty)]
-    pub fn len(&self) -> usize {
+    /// Whether these are the weights of a matrix `[rows, cols]`.
+    fn fit(&self, rows: usize, cols: usize) -> bool {
+        let elements = rows.checked_mul(cols);
         match self {
-            Self::Bf16(w) => w.len(),
-            Self::F16(w) => w.len(),
-            Self::F32(w) => w.len(),
+            Self::Bf16(w) => elements == Some(w.len()),
+            Self::F16(w) => elements == Some(w.len()),
+            Self::F32(w) => elements == Some(w.len()),
+            Self::Tiles(format, w) => format.bytes(rows, cols) == Some(w.len()),
+        }
+    }
+
+    /// How many bytes they are.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Bf16(w) => size_of_val(*w),
+            Self::F16(w) => size_of_val(*w),
+            Self::F32(w) => size_of_val(*w),
+            Self::Tiles(_, w) => w.len(),
         }
     }
 }
 
-/// A matrix of weights, `[rows, cols]`, row-major.
+/// A matrix of weights, `[rows, cols]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Matrix<'a> {
-    /// `rows * cols` elements.
+    /// Row-major, or tiles.
     pub weights: Weights<'a>,
     /// Output width.
     pub rows: usize,
@@ -183,9 +217,9 @@ impl<'a> Matrix<'a> {
     /// A matrix over `weights`.
     ///
     /// # Panics
-    /// If `weights` does not hold `rows * cols` elements.
+    /// If `weights` does not hold as much as such a matrix has.
     pub fn new(weights: Weights<'a>, rows: usize, cols: usize) -> Self {
-        assert_eq!(Some(weights.len()), rows.checked_mul(cols), "matrix [{rows}, {cols}]");
+        assert!(weights.fit(rows, cols), "matrix [{rows}, {cols}]: {} bytes", weights.bytes());
         Self { weights, rows, cols }
     }
 
@@ -197,6 +231,7 @@ impl<'a> Matrix<'a> {
         assert!(row < self.rows && out.len() == self.cols, "row {row} of {}", self.rows);
         let range = row * self.cols..(row + 1) * self.cols;
         match self.weights {
+            Weights::Tiles(format, w) => format.widen_row(w, self.cols, row, out),
             Weights::Bf16(w) => {
                 out.iter_mut().zip(&w[range]).for_each(|(o, w)| *o = w.to_f32());
             }

@@ -11,12 +11,13 @@
 //! [`Network::commit`]; [`Network::forward`] does all three. Until `commit`, the state of
 //! the sequence is as it was before.
 
+use super::loader::Loader;
 use super::rope::Rope;
 use super::state::State;
 use super::weights::{Mixer, NetworkWeights};
 use super::workspace::Workspace;
 use super::{attention, deltanet, mlp};
-use crate::checkpoint::{Checkpoint, Config};
+use crate::checkpoint::Config;
 use crate::kernels::{Compute, Job, linear, rms_norm};
 use crate::{Error, Result};
 
@@ -30,13 +31,14 @@ pub struct Network {
 }
 
 impl Network {
-    /// The network of `checkpoint`, which stays mapped.
+    /// The network of a checkpoint, which stays mapped where weights are used as stored.
     ///
     /// # Errors
-    /// A tensor is absent or not as the configuration says.
-    pub fn load(checkpoint: &Checkpoint) -> Result<Self> {
-        let config = checkpoint.config().clone();
-        let weights = NetworkWeights::load(checkpoint)?;
+    /// A tensor is absent or not as the configuration says, or cannot be quantized;
+    /// `Cancelled`; `OutOfMemory`.
+    pub fn load(loader: &mut Loader) -> Result<Self> {
+        let config = loader.config().clone();
+        let weights = NetworkWeights::load(loader)?;
         let index_of_kind = (0..config.layer_kinds.len())
             .map(|layer| {
                 let (before, kind) = (&config.layer_kinds[..layer], config.layer_kinds[layer]);

@@ -20,6 +20,7 @@
 pub mod attention;
 pub mod decoder;
 pub mod deltanet;
+pub mod loader;
 pub mod mlp;
 pub mod rope;
 pub mod rows;
@@ -29,5 +30,6 @@ pub mod weights;
 pub mod workspace;
 
 pub use decoder::Network;
+pub use loader::{Loader, Progress, WeightFormat, loaded_bytes};
 pub use state::State;
 pub use workspace::Workspace;

@@ -1,38 +1,77 @@
-//! The weights of the text network, as views into the checkpoint's memory map.
+//! The weights of the text network: as views into the checkpoint's memory map, or quantized.
 //!
-//! Matrices stay in their file, in their stored type. Only vectors are copied, widened to
-//! `f32`; the offset of one that the model's norms carry (`x * (1 + w)`) is added here,
-//! once, in `f32`. The norm inside the linear layers is the exception: its weight is plain.
+//! As stored, matrices stay in their file, in their stored type. Quantized ones are made by
+//! the [`Loader`] and owned. Vectors are copied, widened to `f32`; the offset of one that
+//! the model's norms carry (`x * (1 + w)`) is added here, once, in `f32`. The norm inside
+//! the linear layers is the exception: its weight is plain.
 
-use crate::checkpoint::{Checkpoint, Config, LayerKind, Tensor};
-use crate::kernels::{ConvTaps, Matrix, Weights};
+use super::loader::Loader;
+use crate::checkpoint::{Config, LayerKind, Tensor};
+use crate::kernels::{ConvTaps, Matrix, TileFormat, Weights};
 use crate::{Error, Result};
 
-/// A weight matrix `[rows, cols]`, row-major: `y = x W^T`.
+/// A weight matrix `[rows, cols]`: `y = x W^T`. Clones share the weights.
 #[derive(Clone)]
 pub struct Linear {
-    tensor: Tensor,
+    storage: Storage,
     rows: usize,
     cols: usize,
 }
 
-impl Linear {
-    fn load(checkpoint: &Checkpoint, name: &str, rows: usize, cols: usize) -> Result<Self> {
-        Self::of(checkpoint.tensor(name, &[rows, cols])?, rows, cols)
-    }
+#[derive(Clone)]
+enum Storage {
+    /// Row-major, of a type that [`weights_of`] knows.
+    Stored(Tensor),
+    /// In the layout of [`crate::kernels::quantized::layout`].
+    Tiles(TileFormat, Tensor),
+}
 
-    fn of(tensor: Tensor, rows: usize, cols: usize) -> Result<Self> {
+impl Linear {
+    /// The weights in `tensor`, which is `[rows, cols]`.
+    ///
+    /// # Errors
+    /// `Unsupported` for an element type that kernels do not read.
+    pub(super) fn stored(tensor: Tensor, rows: usize, cols: usize) -> Result<Self> {
         if weights_of(&tensor).is_none() {
             let dtype = tensor.dtype();
             return Err(Error::unsupported(format!("a weight matrix of {dtype} elements")));
         }
-        Ok(Self { tensor, rows, cols })
+        Ok(Self { storage: Storage::Stored(tensor), rows, cols })
+    }
+
+    /// The quantized weights in `tiles`, U8 elements, as many as such a matrix has bytes.
+    ///
+    /// # Errors
+    /// `Format` where that is not so.
+    pub(super) fn tiles(
+        format: TileFormat,
+        tiles: Tensor,
+        rows: usize,
+        cols: usize,
+    ) -> Result<Self> {
+        let (found, expected) = (tiles.u8().map(<[u8]>::len), format.bytes(rows, cols));
+        if found.is_none() || found != expected {
+            return Err(Error::format(format!(
+                "quantized weights [{rows}, {cols}] in {tiles:?}: expected {expected:?} bytes"
+            )));
+        }
+        Ok(Self { storage: Storage::Tiles(format, tiles), rows, cols })
     }
 
     /// The view that kernels take.
     pub fn matrix(&self) -> Matrix<'_> {
-        let weights = weights_of(&self.tensor).expect("checked when it was loaded");
+        let weights = match &self.storage {
+            Storage::Stored(tensor) => weights_of(tensor).expect("checked when it was loaded"),
+            Storage::Tiles(format, tiles) => {
+                Weights::Tiles(*format, tiles.u8().expect("checked when it was made"))
+            }
+        };
         Matrix::new(weights, self.rows, self.cols)
+    }
+
+    /// Bytes of its weights.
+    pub fn bytes(&self) -> u64 {
+        self.matrix().weights.bytes() as u64
     }
 }
 
@@ -129,118 +168,102 @@ pub struct NetworkWeights {
 }
 
 impl NetworkWeights {
-    /// Views all tensors of the text network of `checkpoint`.
+    /// All weights of the text network of a checkpoint.
     ///
     /// # Errors
-    /// As [`Checkpoint::tensor`]: a tensor is absent or has another shape or type.
-    pub fn load(checkpoint: &Checkpoint) -> Result<Self> {
-        let config = checkpoint.config();
-        let hidden = config.hidden_size;
+    /// As [`crate::checkpoint::Checkpoint::tensor`]: a tensor is absent or has another shape
+    /// or type; those of [`Loader::linear`].
+    pub(super) fn load(loader: &mut Loader) -> Result<Self> {
+        let config = loader.config().clone();
+        let (vocabulary, hidden) = (config.vocab_size, config.hidden_size);
         let layers = config
             .layer_kinds
             .iter()
             .enumerate()
-            .map(|(index, kind)| load_layer(checkpoint, config, index, *kind))
+            .map(|(index, kind)| load_layer(loader, &config, index, *kind))
             .collect::<Result<_>>()?;
-        Ok(Self {
-            embed_tokens: Linear::load(
-                checkpoint,
-                "embed_tokens.weight",
-                config.vocab_size,
-                hidden,
-            )?,
-            layers,
-            final_norm: norm_plus_one(checkpoint, "norm.weight", hidden)?,
-            head: Linear::of(checkpoint.output_head()?, config.vocab_size, hidden)?,
-        })
+        let embed_tokens = loader.linear("embed_tokens.weight", vocabulary, hidden)?;
+        let head = match loader.own_head() {
+            Some(name) => loader.linear(name, vocabulary, hidden)?,
+            None => embed_tokens.clone(),
+        };
+        let final_norm = norm_plus_one(loader, "norm.weight", hidden)?;
+        Ok(Self { embed_tokens, layers, final_norm, head })
     }
 }
 
 fn load_layer(
-    checkpoint: &Checkpoint,
+    loader: &mut Loader,
     config: &Config,
     index: usize,
     kind: LayerKind,
 ) -> Result<LayerWeights> {
-    let hidden = config.hidden_size;
-    let intermediate = config.intermediate_size;
+    let (hidden, intermediate) = (config.hidden_size, config.intermediate_size);
     let name = |part: &str| format!("layers.{index}.{part}");
-    let linear = |part: &str, rows, cols| Linear::load(checkpoint, &name(part), rows, cols);
     let mixer = match kind {
-        LayerKind::Linear => Mixer::DeltaNet(load_deltanet(checkpoint, config, &name)?),
-        LayerKind::Full => Mixer::Attention(load_attention(checkpoint, config, &name)?),
+        LayerKind::Linear => Mixer::DeltaNet(load_deltanet(loader, config, &name)?),
+        LayerKind::Full => Mixer::Attention(load_attention(loader, config, &name)?),
     };
     Ok(LayerWeights {
-        input_norm: norm_plus_one(checkpoint, &name("input_layernorm.weight"), hidden)?,
+        input_norm: norm_plus_one(loader, &name("input_layernorm.weight"), hidden)?,
         mixer,
-        post_norm: norm_plus_one(checkpoint, &name("post_attention_layernorm.weight"), hidden)?,
+        post_norm: norm_plus_one(loader, &name("post_attention_layernorm.weight"), hidden)?,
         mlp: MlpWeights {
-            gate_proj: linear("mlp.gate_proj.weight", intermediate, hidden)?,
-            up_proj: linear("mlp.up_proj.weight", intermediate, hidden)?,
-            down_proj: linear("mlp.down_proj.weight", hidden, intermediate)?,
+            gate_proj: loader.linear(&name("mlp.gate_proj.weight"), intermediate, hidden)?,
+            up_proj: loader.linear(&name("mlp.up_proj.weight"), intermediate, hidden)?,
+            down_proj: loader.linear(&name("mlp.down_proj.weight"), hidden, intermediate)?,
         },
     })
 }
 
 fn load_deltanet(
-    checkpoint: &Checkpoint,
+    loader: &mut Loader,
     config: &Config,
     name: &dyn Fn(&str) -> String,
 ) -> Result<DeltaNetWeights> {
-    let hidden = config.hidden_size;
-    let value_heads = config.linear_num_value_heads;
+    let name = |part: &str| name(&format!("linear_attn.{part}"));
+    let (hidden, heads) = (config.hidden_size, config.linear_num_value_heads);
     let (values, channels) = (config.value_width(), config.conv_channels());
     let width = config.linear_conv_kernel_dim;
-    let linear = |part: &str, rows, cols| {
-        Linear::load(checkpoint, &name(&format!("linear_attn.{part}")), rows, cols)
-    };
-    let vector = |part: &str, shape: &[usize]| -> Result<Vec<f32>> {
-        Ok(checkpoint.tensor(&name(&format!("linear_attn.{part}")), shape)?.to_f32())
-    };
-    let mut neg_a = vector("A_log", &[value_heads])?;
+    let mut neg_a = loader.vector(&name("A_log"), &[heads])?;
     for a in &mut neg_a {
         *a = -a.exp();
     }
+    let taps = loader.vector(&name("conv1d.weight"), &[channels, 1, width])?;
     Ok(DeltaNetWeights {
-        in_proj_qkv: linear("in_proj_qkv.weight", channels, hidden)?,
-        in_proj_z: linear("in_proj_z.weight", values, hidden)?,
-        in_proj_a: linear("in_proj_a.weight", value_heads, hidden)?,
-        in_proj_b: linear("in_proj_b.weight", value_heads, hidden)?,
-        conv_taps: ConvTaps::new(
-            &vector("conv1d.weight", &[channels, 1, width])?,
-            channels,
-            width,
-        )?,
+        in_proj_qkv: loader.linear(&name("in_proj_qkv.weight"), channels, hidden)?,
+        in_proj_z: loader.linear(&name("in_proj_z.weight"), values, hidden)?,
+        // Few weights that decide how long the state remembers: never quantized.
+        in_proj_a: loader.wide_linear(&name("in_proj_a.weight"), heads, hidden)?,
+        in_proj_b: loader.wide_linear(&name("in_proj_b.weight"), heads, hidden)?,
+        conv_taps: ConvTaps::new(&taps, channels, width)?,
         neg_a,
-        dt_bias: vector("dt_bias", &[value_heads])?,
-        norm: vector("norm.weight", &[config.linear_value_head_dim])?,
-        out_proj: linear("out_proj.weight", hidden, values)?,
+        dt_bias: loader.vector(&name("dt_bias"), &[heads])?,
+        norm: loader.vector(&name("norm.weight"), &[config.linear_value_head_dim])?,
+        out_proj: loader.linear(&name("out_proj.weight"), hidden, values)?,
     })
 }
 
 fn load_attention(
-    checkpoint: &Checkpoint,
+    loader: &mut Loader,
     config: &Config,
     name: &dyn Fn(&str) -> String,
 ) -> Result<AttentionWeights> {
-    let hidden = config.hidden_size;
-    let queries = config.num_attention_heads * config.head_dim;
-    let keys = config.num_key_value_heads * config.head_dim;
-    let linear = |part: &str, rows, cols| {
-        Linear::load(checkpoint, &name(&format!("self_attn.{part}.weight")), rows, cols)
-    };
+    let name = |part: &str| name(&format!("self_attn.{part}.weight"));
+    let (hidden, dim) = (config.hidden_size, config.head_dim);
+    let (queries, keys) = (config.num_attention_heads * dim, config.num_key_value_heads * dim);
     Ok(AttentionWeights {
-        q_proj: linear("q_proj", 2 * queries, hidden)?,
-        k_proj: linear("k_proj", keys, hidden)?,
-        v_proj: linear("v_proj", keys, hidden)?,
-        q_norm: norm_plus_one(checkpoint, &name("self_attn.q_norm.weight"), config.head_dim)?,
-        k_norm: norm_plus_one(checkpoint, &name("self_attn.k_norm.weight"), config.head_dim)?,
-        o_proj: linear("o_proj", hidden, queries)?,
+        q_proj: loader.linear(&name("q_proj"), 2 * queries, hidden)?,
+        k_proj: loader.linear(&name("k_proj"), keys, hidden)?,
+        v_proj: loader.linear(&name("v_proj"), keys, hidden)?,
+        q_norm: norm_plus_one(loader, &name("q_norm"), dim)?,
+        k_norm: norm_plus_one(loader, &name("k_norm"), dim)?,
+        o_proj: loader.linear(&name("o_proj"), hidden, queries)?,
     })
 }
 
-fn norm_plus_one(checkpoint: &Checkpoint, name: &str, width: usize) -> Result<Vec<f32>> {
-    let mut weight = checkpoint.tensor(name, &[width])?.to_f32();
+fn norm_plus_one(loader: &mut Loader, name: &str, width: usize) -> Result<Vec<f32>> {
+    let mut weight = loader.vector(name, &[width])?;
     for w in &mut weight {
         *w += 1.0;
     }

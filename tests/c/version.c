@@ -19,7 +19,7 @@ int main(void) {
     CHECK(strcmp(qwen_status_name(12345), "unknown status") == 0);
 
     /* The layout that bindings in other languages rely on. */
-    CHECK(sizeof(qwen_model_options) == 40);
+    CHECK(sizeof(qwen_model_options) == 64);
     OFFSET(qwen_model_options, flags, 4);
     OFFSET(qwen_model_options, threads, 8);
     OFFSET(qwen_model_options, isa, 12);
@@ -27,8 +27,14 @@ int main(void) {
     OFFSET(qwen_model_options, log_level, 32);
     CHECK(sizeof(qwen_model_cost) == 56);
     CHECK(sizeof(qwen_pack_info) == 32);
-    CHECK(sizeof(qwen_model_info) == 48);
+    OFFSET(qwen_model_options, weights, 40);
+    OFFSET(qwen_model_options, compute, 44);
+    OFFSET(qwen_model_options, progress, 48);
+    OFFSET(qwen_model_options, user, 56);
+    CHECK(sizeof(qwen_model_info) == 56);
     OFFSET(qwen_model_info, weight_bytes, 40);
+    OFFSET(qwen_model_info, weights, 48);
+    OFFSET(qwen_model_info, compute, 52);
     CHECK(sizeof(qwen_logit_bias) == 8);
     CHECK(sizeof(qwen_sampling_options) == 72);
     OFFSET(qwen_sampling_options, temperature, 12);

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::element::Element;
 use super::scratch::Scratch;
-use super::{Input, Product};
+use super::{Input, Product, widen_tiles};
 use crate::kernels::Weights;
 use crate::kernels::simd::{LANES, Simd, prefetch_far};
 
@@ -23,7 +23,7 @@ pub(super) fn compute<S: Simd>(
     scratch: &mut Scratch,
 ) {
     let (count, tokens) = (rows.len(), input.tokens);
-    let (_, sums) = scratch.parts(0, 2 * count * tokens);
+    let (_, sums, wide) = scratch.parts(0, 2 * count * tokens);
     let (first, second) = sums.split_at_mut(count * tokens);
     for (matrix, sums) in product.matrices().zip([&mut *first, &mut *second]) {
         let range = rows.start * matrix.cols..rows.end * matrix.cols;
@@ -31,6 +31,10 @@ pub(super) fn compute<S: Simd>(
             Weights::Bf16(w) => matrix_rows(s, &w[range], matrix.cols, input, sums),
             Weights::F16(w) => matrix_rows(s, &w[range], matrix.cols, input, sums),
             Weights::F32(w) => matrix_rows(s, &w[range], matrix.cols, input, sums),
+            Weights::Tiles(format, w) => {
+                let w = widen_tiles(format, w, matrix.cols, rows.clone(), wide);
+                matrix_rows(s, w, matrix.cols, input, sums);
+            }
         }
     }
     for (token, (sums, ups)) in first.chunks(count).zip(second.chunks(count)).enumerate() {

@@ -20,9 +20,14 @@ mod panel;
 mod scratch;
 #[cfg(test)]
 mod tests;
+mod tiles;
 
+use std::ops::Range;
+
+use super::quantized::dots::{IntegerIsa, dispatch_dots};
+use super::quantized::inputs::{QuantizedInput, with_inputs};
 use super::simd::{Isa, LANES, Simd};
-use super::{Compute, Matrix, Weights, math};
+use super::{Compute, ComputeMode, Matrix, TileFormat, Weights, math};
 use crate::dispatch;
 use crate::pool::SharedMut;
 use scratch::with_scratch;
@@ -86,7 +91,29 @@ const MAX_JOBS: usize = 8;
 /// If lengths do not fit, or for more than 8 jobs.
 pub fn linear(c: &Compute, x: &[f32], tokens: usize, jobs: &mut [Job]) {
     assert!(jobs.len() <= MAX_JOBS, "linear: {} jobs", jobs.len());
-    let input = Input { x, tokens };
+    let quantized = jobs.iter().any(|job| is_quantized(c, &job.matrix));
+    with_input(c, x, tokens, quantized, |input| linear_of(c, input, jobs));
+}
+
+/// Calls `f` with the input `x`, and its quantized form if that is asked for.
+fn with_input(c: &Compute, x: &[f32], tokens: usize, quantized: bool, f: impl FnOnce(Input)) {
+    if tokens == 0 {
+        return;
+    }
+    if quantized {
+        let cols = x.len() / tokens;
+        with_inputs(c, x, tokens, cols, |inputs| f(Input { x, tokens, quantized: Some(inputs) }));
+    } else {
+        f(Input { x, tokens, quantized: None });
+    }
+}
+
+/// Whether `matrix` is multiplied with inputs in INT8.
+fn is_quantized(c: &Compute, matrix: &Matrix) -> bool {
+    c.mode == ComputeMode::Fast && matches!(matrix.weights, Weights::Tiles(..))
+}
+
+fn linear_of(c: &Compute, input: Input, jobs: &mut [Job]) {
     let mut products = [const { None }; MAX_JOBS];
     let mut tasks = 0;
     for (job, product) in jobs.iter_mut().zip(&mut products) {
@@ -96,12 +123,9 @@ pub fn linear(c: &Compute, x: &[f32], tokens: usize, jobs: &mut [Job]) {
             Mode::Accumulate => Finish::Accumulate,
         };
         let out = Output { data: SharedMut::new(job.out), width: job.matrix.rows, finish };
-        let step = task_rows(c.isa, tokens, &job.matrix, 1);
+        let step = task_rows(c, &input, &job.matrix, 1);
         *product = Some(Product { first_task: tasks, step, matrix: job.matrix, up: None, out });
         tasks += job.matrix.rows.div_ceil(step);
-    }
-    if input.tokens == 0 {
-        return;
     }
     c.run(tasks, |task| {
         let product = products.iter().flatten().rfind(|p| p.first_task <= task);
@@ -124,39 +148,62 @@ pub fn linear_swiglu(
     up: Matrix,
     out: &mut [f32],
 ) {
-    let input = Input { x, tokens };
-    check(&input, &gate, out);
-    check(&input, &up, out);
-    let out = Output { data: SharedMut::new(out), width: gate.rows, finish: Finish::SwiGlu };
-    let step = task_rows(c.isa, tokens, &gate, 2);
-    let product = Product { first_task: 0, step, matrix: gate, up: Some(up), out };
-    if input.tokens == 0 {
-        return;
-    }
-    c.run(gate.rows.div_ceil(step), |task| product.compute(c, &input, task));
+    // Where only one is quantized, both are computed exactly.
+    let quantized = is_quantized(c, &gate) && is_quantized(c, &up);
+    with_input(c, x, tokens, quantized, |input| {
+        check(&input, &gate, out);
+        check(&input, &up, out);
+        let out = Output { data: SharedMut::new(out), width: gate.rows, finish: Finish::SwiGlu };
+        let step = task_rows(c, &input, &gate, 2);
+        let product = Product { first_task: 0, step, matrix: gate, up: Some(up), out };
+        c.run(gate.rows.div_ceil(step), |task| product.compute(c, &input, task));
+    });
 }
 
 fn check(input: &Input, matrix: &Matrix, out: &[f32]) {
-    let Input { x, tokens } = *input;
+    let Input { x, tokens, .. } = *input;
     assert!(matrix.cols > 0, "linear: no columns");
     assert_eq!(x.len(), tokens * matrix.cols, "linear: input [{tokens}, {}]", matrix.cols);
     assert_eq!(out.len(), tokens * matrix.rows, "linear: output [{tokens}, {}]", matrix.rows);
-    assert_eq!(matrix.weights.len(), matrix.rows * matrix.cols, "linear: weights");
+    assert!(matrix.weights.fit(matrix.rows, matrix.cols), "linear: weights");
 }
 
 /// Rows for one task of each of `matrices` matrices like `matrix`: a multiple of the rows
 /// of a block in every instruction set.
-fn task_rows(isa: Isa, tokens: usize, matrix: &Matrix, matrices: usize) -> usize {
+fn task_rows(c: &Compute, input: &Input, matrix: &Matrix, matrices: usize) -> usize {
+    if let (Weights::Tiles(format, _), Some(_)) = (matrix.weights, input.quantized) {
+        return tiles::task_rows(input.tokens, format, matrix.cols, matrices);
+    }
     let row = matrix.cols * matrices;
-    if tokens <= direct_tokens(isa) {
+    if input.tokens <= direct_tokens(c.isa) {
         let size = match matrix.weights {
             Weights::Bf16(_) | Weights::F16(_) => 2,
-            Weights::F32(_) => 4,
+            // Tiles are widened to the same.
+            Weights::F32(_) | Weights::Tiles(..) => 4,
         };
         (DIRECT_BYTES / (size * row)).next_multiple_of(8).clamp(8, 256)
     } else {
         (PANEL_ELEMENTS / row / 12 * 12).clamp(12, PANEL_ROWS)
     }
+}
+
+/// The rows `rows` of quantized weights as `[rows, cols]`, in `wide`.
+#[inline(always)]
+fn widen_tiles<'a>(
+    format: TileFormat,
+    tiles: &[u8],
+    cols: usize,
+    rows: Range<usize>,
+    wide: &'a mut Vec<f32>,
+) -> &'a [f32] {
+    if wide.len() < rows.len() * cols {
+        wide.resize(rows.len() * cols, 0.0);
+    }
+    let wide = &mut wide[..rows.len() * cols];
+    for (row, out) in rows.zip(wide.chunks_exact_mut(cols)) {
+        format.widen_row(tiles, cols, row, out);
+    }
+    wide
 }
 
 /// What is multiplied with the weights.
@@ -165,6 +212,8 @@ struct Input<'a> {
     /// `[tokens, cols]`
     x: &'a [f32],
     tokens: usize,
+    /// The same in INT8, where a matrix is to be multiplied with that.
+    quantized: Option<&'a QuantizedInput>,
 }
 
 /// What happens to sums.
@@ -223,6 +272,12 @@ impl Product<'_> {
         let first = (task - self.first_task) * self.step;
         let rows = self.step.min(self.matrix.rows - first);
         with_scratch(|scratch| {
+            if let (Weights::Tiles(..), Some(quantized)) = (self.matrix.weights, input.quantized) {
+                let rows = first..first + rows;
+                return dispatch_dots!(IntegerIsa::of(c.isa), d => {
+                    tiles::compute(d, c, self, input, quantized, rows, scratch)
+                });
+            }
             dispatch!(c.isa, s => {
                 if input.tokens <= direct_tokens(c.isa) {
                     direct::compute(s, self, input, first..first + rows, scratch);

@@ -11,7 +11,7 @@ use std::ops::Range;
 use super::direct::put_sums;
 use super::element::Element;
 use super::scratch::{Line, Scratch};
-use super::{Input, Product};
+use super::{Input, Product, widen_tiles};
 use crate::kernels::simd::{LANES, Simd, prefetch, prefetch_far};
 use crate::kernels::{Compute, Weights};
 
@@ -50,13 +50,16 @@ fn blocks<S: Simd, const R: usize, const T: usize>(
     let groups = cols.div_ceil(LANES);
     let padded = rows.len().next_multiple_of(R);
     let matrices = product.matrices().count();
-    let (panel, sums) = scratch.parts(matrices * padded * groups, T * matrices * padded);
+    let (panel, sums, wide) = scratch.parts(matrices * padded * groups, T * matrices * padded);
     for (matrix, panel) in product.matrices().zip(panel.chunks_mut(padded * groups)) {
         let range = rows.start * cols..rows.end * cols;
         match matrix.weights {
             Weights::Bf16(w) => widen::<S, _, R>(s, &w[range], cols, panel),
             Weights::F16(w) => widen::<S, _, R>(s, &w[range], cols, panel),
             Weights::F32(w) => widen::<S, _, R>(s, &w[range], cols, panel),
+            Weights::Tiles(format, w) => {
+                widen::<S, _, R>(s, widen_tiles(format, w, cols, rows.clone(), wide), cols, panel);
+            }
         }
     }
     let width = matrices * padded;

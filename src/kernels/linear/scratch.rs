@@ -14,19 +14,24 @@ pub(super) struct Line(pub [f32; LANES]);
 pub(super) struct Scratch {
     panel: Vec<Line>,
     sums: Vec<f32>,
+    /// Rows of quantized weights, widened.
+    wide: Vec<f32>,
 }
 
 impl Scratch {
     /// `lines` lines for a panel and `sums` values for sums, with whatever they held before.
+    ///
+    /// The third part is for [`widen_tiles`](super::widen_tiles), which makes it as long as
+    /// it needs.
     #[inline]
-    pub fn parts(&mut self, lines: usize, sums: usize) -> (&mut [Line], &mut [f32]) {
+    pub fn parts(&mut self, lines: usize, sums: usize) -> (&mut [Line], &mut [f32], &mut Vec<f32>) {
         if self.panel.len() < lines {
             self.panel.resize(lines, Line([0.0; LANES]));
         }
         if self.sums.len() < sums {
             self.sums.resize(sums, 0.0);
         }
-        (&mut self.panel[..lines], &mut self.sums[..sums])
+        (&mut self.panel[..lines], &mut self.sums[..sums], &mut self.wide)
     }
 }
 

@@ -241,3 +241,172 @@ fn nothing_is_computed_after_a_cancel() {
     assert_eq!(out, [5.0; 4]);
     assert_eq!(c.check().unwrap_err().kind(), crate::ErrorKind::Cancelled);
 }
+
+/// What products with quantized weights are defined to be: exact sums of each 32 columns,
+/// scaled and added in order.
+fn defined_products(
+    format: TileFormat,
+    tiles: &[u8],
+    (rows, cols): (usize, usize),
+    x: &[f32],
+    fused: bool,
+) -> Vec<f32> {
+    let tile_bytes = format.tile_bytes(cols);
+    let mut out = Vec::new();
+    for x in x.chunks(cols) {
+        for row in 0..rows {
+            let tile = &tiles[row / 16 * tile_bytes..][..tile_bytes];
+            let (scales, weights) = tile.split_at(TileFormat::scale_bytes(cols));
+            let mut sum = 0f32;
+            for (group, x) in x.chunks(32).enumerate() {
+                let largest = x.iter().fold(0f32, |m, v| m.max(v.abs()));
+                if largest == 0.0 {
+                    continue;
+                }
+                let at = 2 * (group * 16 + row % 16);
+                let scale = f16::from_le_bytes([scales[at], scales[at + 1]]).to_f32();
+                let weights = &weights[group * format.group_bytes()..];
+                let mut exact = 0i32;
+                for (col, x) in x.iter().enumerate() {
+                    let code = i32::from(format.stored(weights, row % 16, col)) - format.offset();
+                    exact += code * (x * (127.0 / largest)).round_ties_even() as i32;
+                }
+                let scale = scale * (largest / 127.0);
+                let exact = exact as f32;
+                sum = if fused { exact.mul_add(scale, sum) } else { exact * scale + sum };
+            }
+            out.push(sum);
+        }
+    }
+    out
+}
+
+/// Bytes that are a quantized matrix, extreme values included, off any alignment.
+fn some_tiles(numbers: &mut Numbers, format: TileFormat, rows: usize, cols: usize) -> Vec<u8> {
+    let mut tiles = vec![0; format.bytes(rows, cols).unwrap() + 1];
+    let tile_bytes = format.tile_bytes(cols);
+    for tile in tiles[1..].chunks_mut(tile_bytes) {
+        let (scales, weights) = tile.split_at_mut(TileFormat::scale_bytes(cols));
+        for scale in scales.chunks_mut(2) {
+            scale.copy_from_slice(&f16::from_f32(numbers.next() * 0.01).to_le_bytes());
+        }
+        let extreme = numbers.next() > 0.3;
+        for byte in weights {
+            let any = (numbers.next() * 128.0 + 128.0) as u8;
+            *byte = if extreme { [0, 255, 128, 0x0f][any as usize % 4] } else { any };
+        }
+    }
+    tiles
+}
+
+/// Every way to find integer dot products, both formats, every shape and number of tokens
+/// and threads give the defined bits; AVX-512, AVX2 and VNNI the same ones.
+#[test]
+fn quantized_products_have_the_defined_bits() {
+    let pools = [Pool::new(1).unwrap(), Pool::new(3).unwrap()];
+    let cancel = Cancel::new();
+    let shapes =
+        [(1, 1), (3, 31), (16, 32), (17, 33), (50, 100), (130, 272), (40, 1031), (300, 64)];
+    for (at, (rows, cols)) in shapes.into_iter().enumerate() {
+        let mut numbers = Numbers::new(at as u64);
+        let mut x = numbers.take(33 * cols + 1);
+        // Inputs of the largest magnitude throughout, and none at all.
+        x[1..1 + cols].iter_mut().for_each(|v| *v = v.signum() * 3.0);
+        x[1 + cols..1 + 2 * cols].fill(0.0);
+        let x = &x[1..];
+        for format in TileFormat::ALL {
+            let tiles = some_tiles(&mut numbers, format, rows, cols);
+            let matrix = Matrix::new(Weights::Tiles(format, &tiles[1..]), rows, cols);
+            for isa in Isa::available() {
+                let fused = !matches!(isa, Isa::Scalar(_));
+                let all = defined_products(format, &tiles[1..], (rows, cols), x, fused);
+                for tokens in (1..=9).chain([12, 13, 32, 33]) {
+                    let c =
+                        Compute::new(isa, &pools[tokens % 2], &cancel).with_mode(ComputeMode::Fast);
+                    let x = &x[..tokens * cols];
+                    let mut out = vec![f32::NAN; tokens * rows];
+                    let mut added = vec![1.5; tokens * rows];
+                    let jobs =
+                        &mut [Job::store(matrix, &mut out), Job::accumulate(matrix, &mut added)];
+                    linear(&c, x, tokens, jobs);
+                    c.check().unwrap();
+                    let place = format!("{format:?} {} {rows}x{cols} x{tokens}", isa.name());
+                    assert_eq!(bits(&out), bits(&all[..tokens * rows]), "{place}");
+                    let sums: Vec<f32> = out.iter().map(|v| 1.5 + v).collect();
+                    assert_eq!(bits(&added), bits(&sums), "{place}, added");
+                }
+            }
+        }
+    }
+}
+
+/// In exact mode the sums are those of the widened weights, by the definition of a dot
+/// product; also where the mode is fast, but the weights are not quantized.
+#[test]
+fn exact_products_with_quantized_weights() {
+    let pool = Pool::new(2).unwrap();
+    let cancel = Cancel::new();
+    for (rows, cols) in [(3, 31), (50, 100), (20, 600)] {
+        let mut numbers = Numbers::new(3);
+        let x = numbers.take(99 * cols);
+        for format in TileFormat::ALL {
+            let tiles = some_tiles(&mut numbers, format, rows, cols);
+            let mut wide = vec![0.0; rows * cols];
+            for (row, wide) in wide.chunks_mut(cols).enumerate() {
+                format.widen_row(&tiles[1..], cols, row, wide);
+            }
+            let matrix = Matrix::new(Weights::Tiles(format, &tiles[1..]), rows, cols);
+            let wide_matrix = Matrix::new(Weights::F32(&wide), rows, cols);
+            for isa in Isa::available() {
+                for tokens in [1, 5, 99] {
+                    let x = &x[..tokens * cols];
+                    let mut out = [vec![0.0; tokens * rows], vec![0.0; tokens * rows]];
+                    let c = Compute::new(isa, &pool, &cancel);
+                    linear(&c, x, tokens, &mut [Job::store(matrix, &mut out[0])]);
+                    let c = Compute::new(isa, &pool, &cancel).with_mode(ComputeMode::Fast);
+                    linear(&c, x, tokens, &mut [Job::store(wide_matrix, &mut out[1])]);
+                    c.check().unwrap();
+                    assert_eq!(bits(&out[0]), bits(&out[1]), "{format:?} {} x{tokens}", isa.name());
+                }
+            }
+        }
+    }
+}
+
+/// SwiGLU over quantized weights is the two products combined; infinities and NaN in one
+/// token stay there.
+#[test]
+fn quantized_swiglu_and_special_inputs() {
+    let pool = Pool::new(2).unwrap();
+    let cancel = Cancel::new();
+    let (rows, cols) = (70, 131);
+    let mut numbers = Numbers::new(11);
+    for format in TileFormat::ALL {
+        let gate = some_tiles(&mut numbers, format, rows, cols);
+        let up = some_tiles(&mut numbers, format, rows, cols);
+        let matrix = |tiles| Matrix::new(Weights::Tiles(format, tiles), rows, cols);
+        let (gate, up) = (matrix(&gate[1..]), matrix(&up[1..]));
+        for isa in Isa::available() {
+            for tokens in [1, 4, 20] {
+                let c = Compute::new(isa, &pool, &cancel).with_mode(ComputeMode::Fast);
+                let mut x = numbers.take(tokens * cols);
+                let (mut g, mut u) = (vec![0.0; tokens * rows], vec![0.0; tokens * rows]);
+                linear(&c, &x, tokens, &mut [Job::store(gate, &mut g), Job::store(up, &mut u)]);
+                let mut out = vec![f32::NAN; tokens * rows];
+                linear_swiglu(&c, &x, tokens, gate, up, &mut out);
+                c.check().unwrap();
+                for ((g, u), out) in g.iter().zip(&u).zip(&out) {
+                    let exact = f64::from(*g) / (1.0 + (-f64::from(*g)).exp()) * f64::from(*u);
+                    assert!((f64::from(*out) - exact).abs() <= exact.abs() * 6e-7 + 1e-37);
+                }
+                for special in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                    x[0] = special;
+                    let mut with = vec![0.0; tokens * rows];
+                    linear(&c, &x, tokens, &mut [Job::store(gate, &mut with)]);
+                    assert!(with[..rows].iter().all(|y| y.is_nan()));
+                    assert_eq!(bits(&with[rows..]), bits(&g[rows..]));
+                }
+            }
+        }
+    }
+}

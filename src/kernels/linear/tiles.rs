@@ -1,0 +1,328 @@
+//! Products with quantized weights and inputs in INT8: integer dot products of groups of 32
+//! columns, whose sums are scaled and added in `f32`.
+//!
+//! A result has one definition, whatever computes it: for each group in order, the integer
+//! sum, exact, times (scale of the weights times scale of the inputs), added to the result
+//! by a fused multiply-add. Sixteen rows are in the lanes of a register (or two), so that
+//! nothing is summed across lanes.
+//!
+//! With few tokens, tiles go from memory through registers once for up to eight tokens, at
+//! the speed of the memory. With many, the tiles of a task stay in the second-level cache
+//! while all tokens pass by, in blocks whose sums fill the registers.
+#![allow(clippy::needless_range_loop)] // the loops over registers, see `direct`
+
+use std::ops::Range;
+
+use super::scratch::Scratch;
+use super::{Input, Product};
+use crate::kernels::quantized::dots::Dots;
+use crate::kernels::quantized::inputs::QuantizedInput;
+use crate::kernels::quantized::layout::{GROUP, LINE};
+use crate::kernels::quantized::{TILE_ROWS, TileFormat};
+use crate::kernels::simd::prefetch_far;
+use crate::kernels::{Compute, Matrix, Weights};
+
+/// Up to how many tokens a task is a long run of memory.
+pub(super) const FEW_TOKENS: usize = 8;
+/// How far ahead of its use a weight is asked for, in bytes.
+const AHEAD: usize = 8 << 10;
+
+/// Rows for one task of each of `matrices` matrices like `matrix`.
+pub(super) fn task_rows(tokens: usize, format: TileFormat, cols: usize, matrices: usize) -> usize {
+    let tile = format.tile_bytes(cols) * matrices;
+    // Long runs for the memory, short enough that all threads finish together; or what stays
+    // in the second-level cache beside the inputs.
+    let (bytes, least) = if tokens <= FEW_TOKENS { (64 << 10, 1) } else { (192 << 10, 2) };
+    (bytes / tile).clamp(least, 8).next_multiple_of(least) * TILE_ROWS
+}
+
+/// Computes `rows` of `product`, all of whose matrices are quantized, for all tokens.
+#[inline(always)]
+pub(super) fn compute<D: Dots>(
+    d: D,
+    c: &Compute,
+    product: &Product,
+    input: &Input,
+    quantized: &QuantizedInput,
+    rows: Range<usize>,
+    scratch: &mut Scratch,
+) {
+    let padded = rows.len().next_multiple_of(TILE_ROWS);
+    let matrices = product.matrices().count();
+    let width = matrices * padded;
+    let few = input.tokens <= FEW_TOKENS;
+    let block = if few { FEW_TOKENS } else { D::PAIR.1.max(4) };
+    let (_, sums, _) = scratch.parts(0, block * width);
+    let mut token = 0;
+    while token < input.tokens && !(c.is_over() && token > 0) {
+        let count = block.min(input.tokens - token);
+        for (matrix, at) in product.matrices().zip([0, padded]) {
+            let Weights::Tiles(format, tiles) = matrix.weights else { continue };
+            let work = Work { matrix, tiles, rows: rows.clone(), quantized, token, count, width };
+            let sums = &mut sums[at..];
+            match format {
+                TileFormat::Int8 => work.sums::<D, Int8>(d, few, sums),
+                TileFormat::Int4 => work.sums::<D, Int4>(d, few, sums),
+            }
+        }
+        for (t, sums) in sums.chunks(width).take(count).enumerate() {
+            let (first, second) = sums.split_at(padded);
+            let ups = if second.is_empty() { second } else { &second[..rows.len()] };
+            let sums = &first[..rows.len()];
+            // SAFETY: these rows belong to the calling task.
+            unsafe { product.out.put(d.simd(), token + t, rows.start, sums, ups) };
+        }
+        token += count;
+    }
+}
+
+/// Some rows of a matrix for some tokens.
+struct Work<'a> {
+    matrix: &'a Matrix<'a>,
+    tiles: &'a [u8],
+    /// Whole tiles, the last one of the matrix perhaps not.
+    rows: Range<usize>,
+    quantized: &'a QuantizedInput,
+    token: usize,
+    count: usize,
+    /// Distance of the sums of two tokens.
+    width: usize,
+}
+
+impl Work<'_> {
+    /// `sums[t * width + row]` for all rows and tokens.
+    #[inline(always)]
+    fn sums<D: Dots, F: Format>(self, d: D, few: bool, sums: &mut [f32]) {
+        let tile = F::FORMAT.tile_bytes(self.matrix.cols);
+        let first = self.rows.start / TILE_ROWS;
+        let tiles = self.rows.end.div_ceil(TILE_ROWS) - first;
+        let weights = &self.tiles[first * tile..(first + tiles) * tile];
+        // Registers of rows: tiles, or their halves.
+        let per_tile = TILE_ROWS / D::ROWS;
+        let mut n = 0;
+        while n < tiles * per_tile {
+            let mut token = 0;
+            // Two registers at a time where there are enough for that many sums, else one.
+            let left = tiles * per_tile - n;
+            let pair = left >= 2 && self.count >= D::PAIR.0 && self.count <= D::PAIR.1;
+            while token < self.count {
+                let count = if pair { self.count } else { D::SINGLE.min(self.count - token) };
+                let part = Part { work: &self, weights, n, token, few };
+                // The conditions are constants: only blocks that occur are compiled.
+                match count {
+                    1 if const { D::PAIR.0 == 1 } && pair => part.block::<D, F, 2, 1>(d, sums),
+                    6 if const { D::PAIR.1 == 6 } && pair => part.block::<D, F, 2, 6>(d, sums),
+                    2 if const { D::SINGLE >= 2 } => part.block::<D, F, 1, 2>(d, sums),
+                    3 if const { D::SINGLE >= 3 } => part.block::<D, F, 1, 3>(d, sums),
+                    4 if const { D::SINGLE >= 4 } => part.block::<D, F, 1, 4>(d, sums),
+                    5 if const { D::SINGLE >= 5 } => part.block::<D, F, 1, 5>(d, sums),
+                    6 if const { D::SINGLE >= 6 } => part.block::<D, F, 1, 6>(d, sums),
+                    7 if const { D::SINGLE >= 7 } => part.block::<D, F, 1, 7>(d, sums),
+                    8 if const { D::SINGLE >= 8 } => part.block::<D, F, 1, 8>(d, sums),
+                    _ => part.block::<D, F, 1, 1>(d, sums),
+                }
+                token += count;
+            }
+            n += if pair { 2 } else { 1 };
+        }
+    }
+}
+
+/// Some registers of rows, from register `n` of `weights` on, for some tokens of a [`Work`].
+struct Part<'a> {
+    work: &'a Work<'a>,
+    weights: &'a [u8],
+    n: usize,
+    token: usize,
+    few: bool,
+}
+
+impl Part<'_> {
+    /// The sums of `R` registers of rows and `T` tokens.
+    #[inline(always)]
+    fn block<D: Dots, F: Format, const R: usize, const T: usize>(self, d: D, sums: &mut [f32]) {
+        let Self { work, weights, n, token, few } = self;
+        let cols = work.matrix.cols;
+        let (groups, tile) = (work.quantized.groups(), F::FORMAT.tile_bytes(cols));
+        let first = work.token + token;
+        let (x, scales) = (work.quantized.values(first), work.quantized.scales(first));
+        let corrections = work.quantized.corrections(first);
+        assert!(x.len() >= T * groups * GROUP && scales.len() >= T * groups);
+        assert!(corrections.len() >= T * groups && groups == cols.div_ceil(GROUP));
+        let mut rows = [Rows { scales: weights.as_ptr(), weights: weights.as_ptr() }; R];
+        for r in 0..R {
+            let row = (n + r) * D::ROWS;
+            let (tile_at, row) = (row / TILE_ROWS * tile, row % TILE_ROWS);
+            assert!(weights.len() >= tile_at + tile);
+            rows[r] = Rows {
+                scales: weights[tile_at + 2 * row..].as_ptr(),
+                weights: weights[tile_at + TileFormat::scale_bytes(cols) + 4 * row..].as_ptr(),
+            };
+        }
+        let mut lanes = [[d.zero(); R]; T];
+        // Of the two halves of a tile, one pass asks for the first and one for the second.
+        let ahead = AHEAD + n * D::ROWS % TILE_ROWS * tile / TILE_ROWS;
+        let mut next = rows[0].scales.wrapping_add(ahead);
+        // Only one of the passes over the same memory asks for it.
+        let fetch = few && token == 0;
+        for group in 0..groups {
+            if fetch {
+                for _ in 0..R * D::ROWS * F::FORMAT.group_bytes() / (TILE_ROWS * LINE) {
+                    prefetch_far(next);
+                    next = next.wrapping_add(LINE);
+                }
+                // The scales: half a line for each tile.
+                if group % 2 == 1 {
+                    prefetch_far(next);
+                    next = next.wrapping_add(LINE);
+                }
+            }
+            // SAFETY: `x`, `scales` and `corrections` hold `T` tokens of `groups` groups, and
+            // the tiles of `rows` as many (checked above).
+            unsafe {
+                let x = Inputs {
+                    values: x.as_ptr().add(group * GROUP),
+                    scales: scales.as_ptr().add(group),
+                    corrections: corrections.as_ptr().add(group),
+                    groups,
+                };
+                F::add_group(d, &mut lanes, &rows, x, group);
+            }
+        }
+        for t in 0..T {
+            for r in 0..R {
+                let at = (token + t) * work.width + (n + r) * D::ROWS;
+                let out = &mut sums[at..at + D::ROWS];
+                // SAFETY: as many numbers.
+                unsafe { d.store(out.as_mut_ptr(), lanes[t][r]) };
+            }
+        }
+    }
+}
+
+/// The first group of a register of rows of a tile.
+#[derive(Clone, Copy)]
+struct Rows {
+    scales: *const u8,
+    weights: *const u8,
+}
+
+/// One group of the inputs of some tokens, which are `groups` groups apart.
+#[derive(Clone, Copy)]
+struct Inputs {
+    values: *const i8,
+    scales: *const f32,
+    corrections: *const i32,
+    groups: usize,
+}
+
+/// A format of weights.
+trait Format {
+    const FORMAT: TileFormat;
+
+    /// Adds the products of group `group`.
+    ///
+    /// # Safety
+    /// `rows` point to tiles that have such a group, `x` to `T` tokens of inputs.
+    unsafe fn add_group<D: Dots, const R: usize, const T: usize>(
+        d: D,
+        lanes: &mut [[D::F32; R]; T],
+        rows: &[Rows; R],
+        x: Inputs,
+        group: usize,
+    );
+}
+
+struct Int8;
+struct Int4;
+
+// Plain loops throughout, as in `direct`.
+impl Format for Int8 {
+    const FORMAT: TileFormat = TileFormat::Int8;
+
+    #[inline(always)]
+    unsafe fn add_group<D: Dots, const R: usize, const T: usize>(
+        d: D,
+        lanes: &mut [[D::F32; R]; T],
+        rows: &[Rows; R],
+        x: Inputs,
+        group: usize,
+    ) {
+        // SAFETY: by the contract.
+        unsafe {
+            let mut sums = [[d.start8(x.corrections); R]; T];
+            for t in 1..T {
+                let start = d.start8(x.corrections.add(t * x.groups));
+                for r in 0..R {
+                    sums[t][r] = start;
+                }
+            }
+            for j in 0..GROUP / 4 {
+                let mut w = [d.bytes(rows[0].weights.add((group * 8 + j) * LINE)); R];
+                for r in 1..R {
+                    w[r] = d.bytes(rows[r].weights.add((group * 8 + j) * LINE));
+                }
+                for t in 0..T {
+                    let x = d.inputs(x.values.add(t * x.groups * GROUP + 4 * j));
+                    for r in 0..R {
+                        sums[t][r] = d.dot8(sums[t][r], w[r], x);
+                    }
+                }
+            }
+            for r in 0..R {
+                let scales = d.scales(rows[r].scales.add(group * 2 * TILE_ROWS));
+                for t in 0..T {
+                    let scale = d.scaled(scales, x.scales.add(t * x.groups));
+                    lanes[t][r] = d.mul_add(d.finish8(sums[t][r]), scale, lanes[t][r]);
+                }
+            }
+        }
+    }
+}
+
+impl Format for Int4 {
+    const FORMAT: TileFormat = TileFormat::Int4;
+
+    #[inline(always)]
+    unsafe fn add_group<D: Dots, const R: usize, const T: usize>(
+        d: D,
+        lanes: &mut [[D::F32; R]; T],
+        rows: &[Rows; R],
+        x: Inputs,
+        group: usize,
+    ) {
+        // SAFETY: by the contract.
+        unsafe {
+            let mut sums = [[d.start4(x.corrections); R]; T];
+            for t in 1..T {
+                let start = d.start4(x.corrections.add(t * x.groups));
+                for r in 0..R {
+                    sums[t][r] = start;
+                }
+            }
+            for j in 0..GROUP / 8 {
+                let mut w = [d.nibbles(rows[0].weights.add((group * 4 + j) * LINE)); R];
+                for r in 1..R {
+                    w[r] = d.nibbles(rows[r].weights.add((group * 4 + j) * LINE));
+                }
+                for half in 0..2 {
+                    for t in 0..T {
+                        let at = t * x.groups * GROUP + half * GROUP / 2 + 4 * j;
+                        let x = d.inputs(x.values.add(at));
+                        for r in 0..R {
+                            sums[t][r] = d.dot4(sums[t][r], w[r][half], x);
+                        }
+                    }
+                }
+            }
+            for r in 0..R {
+                let scales = d.scales(rows[r].scales.add(group * 2 * TILE_ROWS));
+                for t in 0..T {
+                    let scale = d.scaled(scales, x.scales.add(t * x.groups));
+                    let sum = d.finish4(sums[t][r], x.corrections.add(t * x.groups));
+                    lanes[t][r] = d.mul_add(sum, scale, lanes[t][r]);
+                }
+            }
+        }
+    }
+}

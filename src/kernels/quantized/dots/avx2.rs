@@ -1,0 +1,112 @@
+//! AVX2: products of pairs of bytes go through 16-bit sums, which must not overflow.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::*;
+
+use super::Dots;
+use crate::kernels::simd::{Avx2, Simd};
+
+/// AVX2.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Avx2Dots(pub Avx2);
+
+// SAFETY of all blocks in this impl: the `Avx2` inside is the proof that the instructions
+// are there; pointers are valid by the contracts of the trait.
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl Dots for Avx2Dots {
+    type Simd = Avx2;
+    const ROWS: usize = 8;
+    const PAIR: (usize, usize) = (1, 1);
+    const SINGLE: usize = 4;
+    type Quads = __m256i;
+    /// Magnitudes, at most 128, and signed values.
+    type Bytes = (__m256i, __m256i);
+    type Sums8 = __m256i;
+    /// Sixteen 16-bit sums: products are at most 2 * 15 * 127 in magnitude, of which eight
+    /// are far from overflow.
+    type Sums4 = __m256i;
+    type F32 = __m256;
+
+    #[inline(always)]
+    fn simd(self) -> Avx2 {
+        self.0
+    }
+    #[inline(always)]
+    fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        self.0.run(f)
+    }
+    #[inline(always)]
+    unsafe fn inputs(self, p: *const i8) -> Self::Quads {
+        unsafe { _mm256_set1_epi32(p.cast::<i32>().read_unaligned()) }
+    }
+    #[inline(always)]
+    unsafe fn bytes(self, p: *const u8) -> Self::Bytes {
+        unsafe {
+            let offset = _mm256_loadu_si256(p.cast());
+            let signed = _mm256_xor_si256(offset, _mm256_set1_epi8(-128));
+            (_mm256_abs_epi8(signed), signed)
+        }
+    }
+    #[inline(always)]
+    unsafe fn nibbles(self, p: *const u8) -> [Self::Quads; 2] {
+        unsafe {
+            let both = _mm256_loadu_si256(p.cast());
+            let mask = _mm256_set1_epi8(15);
+            let high = _mm256_and_si256(_mm256_srli_epi16::<4>(both), mask);
+            [_mm256_and_si256(both, mask), high]
+        }
+    }
+    #[inline(always)]
+    unsafe fn start8(self, _: *const i32) -> Self::Sums8 {
+        // Weights are signed here.
+        unsafe { _mm256_setzero_si256() }
+    }
+    #[inline(always)]
+    fn dot8(self, sums: Self::Sums8, (magnitude, w): Self::Bytes, x: Self::Quads) -> Self::Sums8 {
+        unsafe {
+            // The sign goes to the input, of magnitude 127 at most. Two products of 128 and
+            // 127 are just less than 2^15.
+            let pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(x, w));
+            _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
+        }
+    }
+    #[inline(always)]
+    fn finish8(self, sums: Self::Sums8) -> Self::F32 {
+        unsafe { _mm256_cvtepi32_ps(sums) }
+    }
+    #[inline(always)]
+    unsafe fn start4(self, _: *const i32) -> Self::Sums4 {
+        unsafe { _mm256_setzero_si256() }
+    }
+    #[inline(always)]
+    fn dot4(self, sums: Self::Sums4, w: Self::Quads, x: Self::Quads) -> Self::Sums4 {
+        unsafe { _mm256_add_epi16(sums, _mm256_maddubs_epi16(w, x)) }
+    }
+    #[inline(always)]
+    unsafe fn finish4(self, sums: Self::Sums4, p: *const i32) -> Self::F32 {
+        unsafe {
+            let wide = _mm256_madd_epi16(sums, _mm256_set1_epi16(1));
+            _mm256_cvtepi32_ps(_mm256_add_epi32(wide, _mm256_set1_epi32(p.read_unaligned())))
+        }
+    }
+    #[inline(always)]
+    fn zero(self) -> Self::F32 {
+        unsafe { _mm256_setzero_ps() }
+    }
+    #[inline(always)]
+    unsafe fn scales(self, p: *const u8) -> Self::F32 {
+        unsafe { _mm256_cvtph_ps(_mm_loadu_si128(p.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn scaled(self, a: Self::F32, p: *const f32) -> Self::F32 {
+        unsafe { _mm256_mul_ps(a, _mm256_set1_ps(p.read_unaligned())) }
+    }
+    #[inline(always)]
+    fn mul_add(self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32 {
+        unsafe { _mm256_fmadd_ps(a, b, c) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f32, v: Self::F32) {
+        unsafe { _mm256_storeu_ps(p, v) }
+    }
+}

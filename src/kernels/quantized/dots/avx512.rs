@@ -1,0 +1,108 @@
+//! AVX-512 VNNI: one instruction multiplies a line of weights with four inputs.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::*;
+
+use super::Dots;
+use crate::kernels::simd::Avx512;
+
+/// AVX-512 with VNNI.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Avx512Vnni(Avx512);
+
+impl Avx512Vnni {
+    /// The proof, if this CPU has AVX-512 with VNNI.
+    pub fn detect() -> Option<Self> {
+        let avx512 = Avx512::detect()?;
+        is_x86_feature_detected!("avx512vnni").then_some(Self(avx512))
+    }
+}
+
+// SAFETY of all blocks in this impl: an `Avx512Vnni` exists only where `detect` has found
+// the instructions; pointers are valid by the contracts of the trait.
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl Dots for Avx512Vnni {
+    type Simd = Avx512;
+    const ROWS: usize = 16;
+    const PAIR: (usize, usize) = (6, 6);
+    const SINGLE: usize = 8;
+    type Quads = __m512i;
+    type Bytes = __m512i;
+    type Sums8 = __m512i;
+    type Sums4 = __m512i;
+    type F32 = __m512;
+
+    #[inline(always)]
+    fn simd(self) -> Avx512 {
+        self.0
+    }
+    #[inline(always)]
+    fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")]
+        fn enter<R>(f: impl FnOnce() -> R) -> R {
+            f()
+        }
+        unsafe { enter(f) }
+    }
+    #[inline(always)]
+    unsafe fn inputs(self, p: *const i8) -> Self::Quads {
+        unsafe { _mm512_set1_epi32(p.cast::<i32>().read_unaligned()) }
+    }
+    #[inline(always)]
+    unsafe fn bytes(self, p: *const u8) -> Self::Bytes {
+        unsafe { _mm512_loadu_si512(p.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn nibbles(self, p: *const u8) -> [Self::Quads; 2] {
+        unsafe {
+            let both = _mm512_loadu_si512(p.cast());
+            let mask = _mm512_set1_epi8(15);
+            let high = _mm512_and_si512(_mm512_srli_epi16::<4>(both), mask);
+            [_mm512_and_si512(both, mask), high]
+        }
+    }
+    #[inline(always)]
+    unsafe fn start8(self, p: *const i32) -> Self::Sums8 {
+        unsafe { _mm512_slli_epi32::<4>(_mm512_set1_epi32(p.read_unaligned())) }
+    }
+    #[inline(always)]
+    fn dot8(self, sums: Self::Sums8, w: Self::Bytes, x: Self::Quads) -> Self::Sums8 {
+        unsafe { _mm512_dpbusd_epi32(sums, w, x) }
+    }
+    #[inline(always)]
+    fn finish8(self, sums: Self::Sums8) -> Self::F32 {
+        unsafe { _mm512_cvtepi32_ps(sums) }
+    }
+    #[inline(always)]
+    unsafe fn start4(self, p: *const i32) -> Self::Sums4 {
+        unsafe { _mm512_set1_epi32(p.read_unaligned()) }
+    }
+    #[inline(always)]
+    fn dot4(self, sums: Self::Sums4, w: Self::Quads, x: Self::Quads) -> Self::Sums4 {
+        unsafe { _mm512_dpbusd_epi32(sums, w, x) }
+    }
+    #[inline(always)]
+    unsafe fn finish4(self, sums: Self::Sums4, _: *const i32) -> Self::F32 {
+        unsafe { _mm512_cvtepi32_ps(sums) }
+    }
+    #[inline(always)]
+    fn zero(self) -> Self::F32 {
+        unsafe { _mm512_setzero_ps() }
+    }
+    #[inline(always)]
+    unsafe fn scales(self, p: *const u8) -> Self::F32 {
+        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(p.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn scaled(self, a: Self::F32, p: *const f32) -> Self::F32 {
+        unsafe { _mm512_mul_ps(a, _mm512_set1_ps(p.read_unaligned())) }
+    }
+    #[inline(always)]
+    fn mul_add(self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32 {
+        unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f32, v: Self::F32) {
+        unsafe { _mm512_storeu_ps(p, v) }
+    }
+}

@@ -1,0 +1,167 @@
+//! Inputs of products with quantized weights, rounded to INT8.
+//!
+//! Each 32 inputs of a token have a scale, the largest magnitude over 127. What a token's
+//! inputs become depends on them alone, and is the same in every instruction set.
+#![allow(unsafe_code)]
+
+use super::layout::GROUP;
+use crate::dispatch;
+use crate::kernels::simd::{LANES, Simd};
+use crate::kernels::{Buffer, Compute};
+use crate::pool::SharedMut;
+use crate::{Error, Result};
+
+/// Elements worth a task of their own.
+const TASK_ELEMENTS: usize = 32 << 10;
+/// Smaller groups are zeros: their products vanish, and a scale would not be a normal number.
+const SMALLEST: f32 = 1e-30;
+
+/// INT8 inputs `[tokens, cols]`. It grows to the largest size asked for.
+#[derive(Default)]
+pub(crate) struct QuantizedInput {
+    values: Buffer<i8>,
+    scales: Buffer<f32>,
+    corrections: Buffer<i32>,
+    tokens: usize,
+    groups: usize,
+}
+
+impl QuantizedInput {
+    /// No inputs.
+    pub const fn new() -> Self {
+        Self {
+            values: Buffer::empty(),
+            scales: Buffer::empty(),
+            corrections: Buffer::empty(),
+            tokens: 0,
+            groups: 0,
+        }
+    }
+
+    /// Groups of 32 columns, the last padded with zeros.
+    pub fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// `[groups, 32]` of token `token`, and those of the tokens behind it.
+    pub fn values(&self, token: usize) -> &[i8] {
+        &self.values[token * self.groups * GROUP..self.tokens * self.groups * GROUP]
+    }
+
+    /// `[groups]`: what a value of each group is worth.
+    pub fn scales(&self, token: usize) -> &[f32] {
+        &self.scales[token * self.groups..self.tokens * self.groups]
+    }
+
+    /// `[groups]`: -8 times the sum of each group's values.
+    pub fn corrections(&self, token: usize) -> &[i32] {
+        &self.corrections[token * self.groups..self.tokens * self.groups]
+    }
+
+    /// Takes the inputs `x`, `[tokens, cols]`.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn set(&mut self, c: &Compute, x: &[f32], tokens: usize, cols: usize) -> Result<()> {
+        let groups = cols.div_ceil(GROUP);
+        (self.tokens, self.groups) = (0, 0);
+        grow(&mut self.values, tokens * groups * GROUP)?;
+        grow(&mut self.scales, tokens * groups)?;
+        grow(&mut self.corrections, tokens * groups)?;
+        (self.tokens, self.groups) = (tokens, groups);
+        let values = SharedMut::new(&mut self.values);
+        let scales = SharedMut::new(&mut self.scales);
+        let corrections = SharedMut::new(&mut self.corrections);
+        let some = |first: usize, count: usize| {
+            for token in first..first + count {
+                // SAFETY: parts of different tokens are disjoint, and each token belongs to one
+                // task.
+                let values = unsafe { values.part(token * groups * GROUP, groups * GROUP) };
+                // SAFETY: as above.
+                let scales = unsafe { scales.part(token * groups, groups) };
+                // SAFETY: as above.
+                let corrections = unsafe { corrections.part(token * groups, groups) };
+                let x = &x[token * cols..(token + 1) * cols];
+                dispatch!(c.isa, s => quantize_token(s, x, values, scales, corrections));
+            }
+        };
+        let each = (TASK_ELEMENTS / cols).max(1);
+        if tokens <= each {
+            some(0, tokens);
+        } else {
+            c.run(tokens.div_ceil(each), |n| some(n * each, each.min(tokens - n * each)));
+        }
+        Ok(())
+    }
+}
+
+fn grow<T: crate::kernels::Plain>(buffer: &mut Buffer<T>, len: usize) -> Result<()> {
+    if buffer.len() < len {
+        *buffer = Buffer::empty();
+        *buffer = Buffer::zeroed(len, "inputs as INT8")?;
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn quantize_token<S: Simd>(
+    s: S,
+    x: &[f32],
+    values: &mut [i8],
+    scales: &mut [f32],
+    corrections: &mut [i32],
+) {
+    let zero = s.splat(0.0);
+    let outputs = values.chunks_exact_mut(GROUP).zip(scales).zip(corrections);
+    for (x, ((values, scale), correction)) in x.chunks(GROUP).zip(outputs) {
+        let (a, b) = (s.load_part(x), s.load_part(&x[LANES.min(x.len())..]));
+        let magnitude = s.max(s.max(a, s.sub(zero, a)), s.max(b, s.sub(zero, b)));
+        let largest = s.max_lane(magnitude);
+        // Zero times anything finite is zero.
+        if s.sum(s.add(s.mul(a, zero), s.mul(b, zero))) != 0.0 {
+            // Infinities and NaN make all products of this token NaN.
+            (*scale, *correction) = (f32::NAN, 0);
+            values.fill(0);
+        } else if largest < SMALLEST {
+            (*scale, *correction) = (0.0, 0);
+            values.fill(0);
+        } else {
+            let inverse = s.splat(127.0 / largest);
+            let (a, b) = (s.round(s.mul(a, inverse)), s.round(s.mul(b, inverse)));
+            *scale = largest / 127.0;
+            *correction = -8 * s.sum(s.add(a, b)) as i32;
+            // Added to this, an integer is in the lowest bits of the sum.
+            let base = s.splat(12_582_912.0);
+            let mut wide = [0.0; GROUP];
+            s.store(&mut wide, s.add(a, base));
+            s.store(&mut wide[LANES..], s.add(b, base));
+            for (value, wide) in values.iter_mut().zip(&wide) {
+                *value = wide.to_bits() as i8;
+            }
+        }
+    }
+}
+
+/// Calls `f` with this thread's quantized inputs, set to `x` (`[tokens, cols]`).
+pub(crate) fn with_inputs(
+    c: &Compute,
+    x: &[f32],
+    tokens: usize,
+    cols: usize,
+    f: impl FnOnce(&QuantizedInput),
+) {
+    thread_local! {
+        static INPUTS: std::cell::RefCell<QuantizedInput> =
+            const { std::cell::RefCell::new(QuantizedInput::new()) };
+    }
+    INPUTS.with(|inputs| {
+        let result = match inputs.try_borrow_mut() {
+            Ok(mut inputs) => inputs.set(c, x, tokens, cols),
+            Err(_) => Err(Error::internal("quantized inputs entered twice")),
+        };
+        match result {
+            Ok(()) => f(&inputs.borrow()),
+            Err(error) => c.note(Err(error)),
+        }
+    });
+}

@@ -1,0 +1,20 @@
+//! Quantized weights: their layout, how they are made, and products with them.
+//!
+//! | part | what it holds |
+//! |---|---|
+//! | [`layout`] | where each number lies; the definition of what a matrix's bytes mean |
+//! | [`quantize`](mod@quantize) | from stored weights to the layout, scales for the least squared error |
+//! | [`inputs`] | what they are multiplied with, rounded to INT8 |
+//! | [`dots`] | integer dot products for each instruction set |
+//!
+//! The products themselves are in [`linear`](super::linear).
+
+pub(crate) mod dots;
+pub(crate) mod inputs;
+pub mod layout;
+mod quantize;
+#[cfg(test)]
+mod tests;
+
+pub use layout::{GROUP, TILE_ROWS, TileFormat};
+pub use quantize::quantize;

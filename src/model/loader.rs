@@ -1,0 +1,177 @@
+//! Where weights come from: a checkpoint, and what becomes of its matrices on the way.
+
+use super::weights::Linear;
+use crate::checkpoint::{Checkpoint, Config, Tensor};
+use crate::kernels::quantized::{TILE_ROWS, quantize};
+use crate::kernels::{Compute, TileFormat};
+use crate::{Error, Result};
+
+/// What weight matrices are made into when a model is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WeightFormat {
+    /// Left as the checkpoint stores them, in its memory map.
+    #[default]
+    Stored,
+    /// INT8 with a scale for every 32 weights of a row: 8.5 bits per weight.
+    Int8,
+    /// INT4 with a scale for every 32 weights of a row: 4.5 bits per weight.
+    Int4,
+}
+
+impl WeightFormat {
+    /// The format of quantized matrices, if they are.
+    pub fn tiles(self) -> Option<TileFormat> {
+        match self {
+            Self::Stored => None,
+            Self::Int8 => Some(TileFormat::Int8),
+            Self::Int4 => Some(TileFormat::Int4),
+        }
+    }
+
+    /// Its name in options: `bf16` (whatever type the checkpoint holds), `int8`, `int4`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stored => "bf16",
+            Self::Int8 => "int8",
+            Self::Int4 => "int4",
+        }
+    }
+}
+
+/// Told how many bytes of weights have been read and how many there are; says whether to go
+/// on.
+pub type Progress<'a> = dyn FnMut(u64, u64) -> bool + 'a;
+
+/// Weights that are quantized between two looks at the caller's wish to go on: some
+/// milliseconds.
+const PIECE: usize = 512 << 10;
+
+/// Reads the tensors of a checkpoint one after the other.
+pub struct Loader<'a> {
+    checkpoint: &'a Checkpoint,
+    format: WeightFormat,
+    compute: &'a Compute<'a>,
+    progress: &'a mut Progress<'a>,
+    /// Bytes of the checkpoint that have been read.
+    done: u64,
+    /// Bytes of the weights made so far.
+    bytes: u64,
+}
+
+impl<'a> Loader<'a> {
+    /// Reads `checkpoint`, with matrices in `format`, which `compute` makes.
+    pub fn new(
+        checkpoint: &'a Checkpoint,
+        format: WeightFormat,
+        compute: &'a Compute<'a>,
+        progress: &'a mut Progress<'a>,
+    ) -> Self {
+        Self { checkpoint, format, compute, progress, done: 0, bytes: 0 }
+    }
+
+    /// The model's configuration.
+    pub(super) fn config(&self) -> &'a Config {
+        self.checkpoint.config()
+    }
+
+    /// Bytes of all the weights that were asked for, as they are now.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The name of the output head where it is a tensor of its own, and not the embedding.
+    pub(super) fn own_head(&self) -> Option<&'static str> {
+        self.checkpoint.has("lm_head.weight").then_some("lm_head.weight")
+    }
+
+    /// The matrix `name`, `[rows, cols]`, in the format of the model.
+    ///
+    /// # Errors
+    /// Those of [`Checkpoint::tensor`]; `Format` where a weight is not finite or too large
+    /// to be quantized; `Cancelled` at the caller's wish; `OutOfMemory`.
+    pub(super) fn linear(&mut self, name: &str, rows: usize, cols: usize) -> Result<Linear> {
+        let tensor = self.checkpoint.tensor(name, &[rows, cols])?;
+        let (read, elements) = (tensor.bytes(), tensor.elements());
+        let stored = Linear::stored(tensor, rows, cols)?;
+        let Some(format) = self.format.tiles() else {
+            self.bytes += stored.bytes();
+            self.advance(read)?;
+            return Ok(stored);
+        };
+        let refused = || Error::out_of_memory("quantized weights", elements);
+        let size = format.bytes(rows, cols).ok_or_else(refused)?;
+        let step = (PIECE / cols).next_multiple_of(TILE_ROWS).max(TILE_ROWS);
+        let piece_bytes = step / TILE_ROWS * format.tile_bytes(cols);
+        let tiles = Tensor::filled(size, |tiles| {
+            for (piece, out) in tiles.chunks_mut(piece_bytes).enumerate() {
+                let piece = piece * step..rows.min((piece + 1) * step);
+                let part = read * piece.len() as u64 / rows as u64;
+                quantize(self.compute, &stored.matrix(), piece, format, out)
+                    .map_err(|error| error.within(format!("tensor {name}")))?;
+                self.advance(part)?;
+            }
+            Ok(())
+        })?;
+        self.bytes += size as u64;
+        Linear::tiles(format, tiles, rows, cols)
+    }
+
+    /// The matrix `name`, `[rows, cols]`, which is never quantized. It keeps the checkpoint
+    /// mapped only if others do.
+    ///
+    /// # Errors
+    /// As [`Loader::linear`].
+    pub(super) fn wide_linear(&mut self, name: &str, rows: usize, cols: usize) -> Result<Linear> {
+        let mut tensor = self.checkpoint.tensor(name, &[rows, cols])?;
+        if self.format.tiles().is_some() {
+            tensor = tensor.detached()?;
+        }
+        self.bytes += tensor.bytes();
+        self.advance(tensor.bytes())?;
+        Linear::stored(tensor, rows, cols)
+    }
+
+    /// The tensor `name` of shape `shape`, widened.
+    ///
+    /// # Errors
+    /// As [`Loader::linear`].
+    pub(super) fn vector(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+        let tensor = self.checkpoint.tensor(name, shape)?;
+        self.bytes += tensor.bytes();
+        self.advance(tensor.bytes())?;
+        Ok(tensor.to_f32())
+    }
+
+    /// Counts `bytes` of the checkpoint as read and asks whether to go on.
+    fn advance(&mut self, bytes: u64) -> Result<()> {
+        self.done += bytes;
+        // Rounding of pieces must not let the count end early or late.
+        let total = self.checkpoint.text_bytes().max(self.done);
+        if (self.progress)(self.done, total) {
+            Ok(())
+        } else {
+            Err(Error::cancelled("opening the model was cancelled"))
+        }
+    }
+}
+
+/// Bytes of the weights of `checkpoint` with its matrices in `format`.
+///
+/// # Errors
+/// Those of [`Checkpoint::tensor`].
+pub fn loaded_bytes(checkpoint: &Checkpoint, format: WeightFormat) -> Result<u64> {
+    let Some(format) = format.tiles() else { return Ok(checkpoint.text_bytes()) };
+    let mut bytes = 0;
+    for (name, shape) in checkpoint.text_tensors() {
+        let wide = WIDE.iter().any(|part| name.ends_with(part));
+        bytes += match shape[..] {
+            [rows, cols] if !wide => format.bytes(rows, cols).map_or(u64::MAX, |n| n as u64),
+            _ => checkpoint.tensor(&name, &shape)?.bytes(),
+        };
+    }
+    Ok(bytes)
+}
+
+/// Matrices that are never quantized: few weights, which decide how long the state remembers
+/// and what is written to it.
+const WIDE: [&str; 2] = ["in_proj_a.weight", "in_proj_b.weight"];
