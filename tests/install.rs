@@ -134,8 +134,11 @@ fn run_examples(folder: &Path, link: &str, library: Option<&Path>) {
             let needed = needed(&program);
             assert_eq!(needed.contains("[libqwen35.so.0]"), link == "shared", "{needed}");
             let mut arguments = vec![demo];
-            if program.file_name().is_some_and(|name| name == "rank") {
-                arguments.push("Hello!");
+            // What they cannot do without.
+            match program.file_name().and_then(|name| name.to_str()) {
+                Some("rank") => arguments.push("Hello!"),
+                Some("words") => arguments.extend(["Hello!", "xyz"]),
+                _ => {}
             }
             assert!(run(&program, library, &arguments, "").trim().len() > 1, "{program:?}");
             count += 1;

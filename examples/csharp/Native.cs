@@ -18,6 +18,9 @@ namespace Qwen35
     }
 
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+    public unsafe delegate int qwen_open_callback(ulong done, ulong total, void* user);
+
+    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
     public unsafe delegate void qwen_log_callback(int level, byte* message, UIntPtr length, void* user);
 
     [StructLayout(LayoutKind.Sequential)]
@@ -31,6 +34,10 @@ namespace Qwen35
         public void* log_user;
         public int log_level;
         public uint reserved;
+        public int weights;
+        public int compute;
+        public IntPtr progress;
+        public void* user;
     }
 
     [StructLayout(LayoutKind.Sequential)]
@@ -47,6 +54,8 @@ namespace Qwen35
         public uint threads;
         public int isa;
         public ulong weight_bytes;
+        public int weights;
+        public int compute;
     }
 
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
@@ -262,6 +271,12 @@ namespace Qwen35
         public const int QWEN_ISA_SCALAR = 1;
         public const int QWEN_ISA_AVX2 = 2;
         public const int QWEN_ISA_AVX512 = 3;
+        public const int QWEN_WEIGHTS_STORED = 0;
+        public const int QWEN_WEIGHTS_INT8 = 1;
+        public const int QWEN_WEIGHTS_INT4 = 2;
+        public const int QWEN_COMPUTE_AUTO = 0;
+        public const int QWEN_COMPUTE_EXACT = 1;
+        public const int QWEN_COMPUTE_FAST = 2;
         public const int QWEN_LOG_NOTHING = 0;
         public const int QWEN_LOG_WARNING = 1;
         public const int QWEN_LOG_INFO = 2;

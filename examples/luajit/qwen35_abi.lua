@@ -12,6 +12,9 @@ const char *qwen_build_info(void);
 const char *qwen_cpu_info(void);
 typedef struct qwen_model qwen_model;
 typedef int32_t qwen_isa;
+typedef int32_t qwen_weights;
+typedef int32_t qwen_compute;
+typedef int32_t (*qwen_open_callback)(uint64_t done, uint64_t total, void *user);
 typedef int32_t qwen_log_level;
 typedef void (*qwen_log_callback)(qwen_log_level level,
                                   const char *message,
@@ -26,6 +29,10 @@ typedef struct {
     void *log_user;
     qwen_log_level log_level;
     uint32_t reserved;
+    qwen_weights weights;
+    qwen_compute compute;
+    qwen_open_callback progress;
+    void *user;
 } qwen_model_options;
 typedef struct {
     uint32_t struct_size;
@@ -39,6 +46,8 @@ typedef struct {
     uint32_t threads;
     qwen_isa isa;
     uint64_t weight_bytes;
+    qwen_weights weights;
+    qwen_compute compute;
 } qwen_model_info;
 qwen_status qwen_model_options_init(qwen_model_options *options, size_t size);
 qwen_status qwen_model_open(const char *path,
@@ -382,6 +391,12 @@ abi.constants = {
     QWEN_ISA_SCALAR = 1,
     QWEN_ISA_AVX2 = 2,
     QWEN_ISA_AVX512 = 3,
+    QWEN_WEIGHTS_STORED = 0,
+    QWEN_WEIGHTS_INT8 = 1,
+    QWEN_WEIGHTS_INT4 = 2,
+    QWEN_COMPUTE_AUTO = 0,
+    QWEN_COMPUTE_EXACT = 1,
+    QWEN_COMPUTE_FAST = 2,
     QWEN_LOG_NOTHING = 0,
     QWEN_LOG_WARNING = 1,
     QWEN_LOG_INFO = 2,
@@ -429,8 +444,8 @@ abi.constants = {
 
 -- The fields of each struct, in order.
 abi.structs = {
-    qwen_model_options = {"struct_size", "flags", "threads", "isa", "log", "log_user", "log_level", "reserved"},
-    qwen_model_info = {"struct_size", "has_weights", "has_chat_template", "token_count", "vocab_size", "context_limit", "hidden_size", "layer_count", "threads", "isa", "weight_bytes"},
+    qwen_model_options = {"struct_size", "flags", "threads", "isa", "log", "log_user", "log_level", "reserved", "weights", "compute", "progress", "user"},
+    qwen_model_info = {"struct_size", "has_weights", "has_chat_template", "token_count", "vocab_size", "context_limit", "hidden_size", "layer_count", "threads", "isa", "weight_bytes", "weights", "compute"},
     qwen_model_cost = {"struct_size", "reserved", "weight_bytes", "mapped_bytes", "session_bytes", "session_start_bytes", "copy_bytes", "scratch_bytes"},
     qwen_pack_info = {"struct_size", "reserved", "file_bytes", "weight_bytes", "fingerprint"},
     qwen_logit_bias = {"token", "bias"},

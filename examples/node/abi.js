@@ -33,6 +33,12 @@ const constants = {
   QWEN_ISA_SCALAR: 1,
   QWEN_ISA_AVX2: 2,
   QWEN_ISA_AVX512: 3,
+  QWEN_WEIGHTS_STORED: 0,
+  QWEN_WEIGHTS_INT8: 1,
+  QWEN_WEIGHTS_INT4: 2,
+  QWEN_COMPUTE_AUTO: 0,
+  QWEN_COMPUTE_EXACT: 1,
+  QWEN_COMPUTE_FAST: 2,
   QWEN_LOG_NOTHING: 0,
   QWEN_LOG_WARNING: 1,
   QWEN_LOG_INFO: 2,
@@ -83,6 +89,9 @@ const structs = {};
 koffi.alias('qwen_status', 'int32_t');
 koffi.opaque('qwen_model');
 koffi.alias('qwen_isa', 'int32_t');
+koffi.alias('qwen_weights', 'int32_t');
+koffi.alias('qwen_compute', 'int32_t');
+koffi.proto('int32_t qwen_open_callback(uint64_t done, uint64_t total, void *user)');
 koffi.alias('qwen_log_level', 'int32_t');
 koffi.proto('void qwen_log_callback(qwen_log_level level, const char *message, size_t length, void *user)');
 structs.qwen_model_options = koffi.struct('qwen_model_options', {
@@ -94,6 +103,10 @@ structs.qwen_model_options = koffi.struct('qwen_model_options', {
   log_user: 'void *',
   log_level: 'qwen_log_level',
   reserved: 'uint32_t',
+  weights: 'qwen_weights',
+  compute: 'qwen_compute',
+  progress: 'qwen_open_callback *',
+  user: 'void *',
 });
 structs.qwen_model_info = koffi.struct('qwen_model_info', {
   struct_size: 'uint32_t',
@@ -107,6 +120,8 @@ structs.qwen_model_info = koffi.struct('qwen_model_info', {
   threads: 'uint32_t',
   isa: 'qwen_isa',
   weight_bytes: 'uint64_t',
+  weights: 'qwen_weights',
+  compute: 'qwen_compute',
 });
 koffi.proto('void qwen_release_callback(void *data, size_t length, void *user)');
 koffi.proto('int32_t qwen_read_callback(uint64_t offset, void *buffer, size_t length, void *user)');

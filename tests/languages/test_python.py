@@ -142,6 +142,71 @@ class Sessions(unittest.TestCase):
         self.assertEqual(together, alone)
 
 
+class Conversations(unittest.TestCase):
+    def setUp(self) -> None:
+        self.model = qwen35.Model(MODEL)
+        self.session = self.model.session(sampling=GREEDY)
+
+    def test_replies(self) -> None:
+        with qwen35.Conversation(self.session, system="Be brief.", max_tokens=8) as talk:
+            fed = talk.send("hello")
+            self.assertGreater(fed.total, 0)
+            pieces = list(talk.reply())
+            self.assertIn(talk.finish, ("length", "end_of_turn"))
+            text = "".join(piece.text for piece in pieces if piece.kind == "text")
+            history = talk.history
+            self.assertEqual([m["role"] for m in history], ["system", "user", "assistant"])
+            self.assertEqual(history[-1]["content"].strip(), text.strip())
+            talk.regenerate()
+            self.assertEqual("".join(p.text for p in talk.reply()), text)
+            self.assertEqual(talk.undo(), 2)
+            talk.history = history
+            self.assertEqual(talk.history, history)
+            list(talk.ask("more"))
+            self.assertRaises(qwen35.Error, talk.add, 5)
+        self.assertRaises(ValueError, talk.send, "closed")
+
+    def test_options(self) -> None:
+        tools = [{"type": "function", "function": {"name": "f"}}]
+        # The toy's template has no tools; that they are not an array of objects is seen at once.
+        qwen35.Conversation(self.session, tools=tools, thinking=False, stop=["a", "b\0c"])
+        self.assertRaises(qwen35.Error, qwen35.Conversation, self.session, stop=[""])
+        self.assertRaises(TypeError, qwen35.Conversation, self.session, tools=3)
+
+    def test_judging(self) -> None:
+        self.session.feed([1, 2, 3])
+        score = self.session.score("hello world")
+        self.assertLess(score.log_likelihood, 0)
+        self.assertEqual(self.session.position, 3)
+        self.session.score("hello", keep=True)
+        self.assertGreater(self.session.position, 3)
+        top = self.session.top_logprobs(3)
+        self.assertEqual(len(top), 3)
+        self.assertGreaterEqual(top[0][1], top[1][1])
+        self.session.reset()
+        embedding = self.session.embed("hello")
+        self.assertAlmostEqual(sum(x * x for x in embedding), 1, places=4)
+
+    def test_logits_callback(self) -> None:
+        self.session.feed([1, 2, 3])
+        seen = []
+
+        def only(logits: memoryview, tokens: list) -> None:
+            seen.append(tokens)
+            for i in range(len(logits)):
+                if i != 7:
+                    logits[i] = float("-inf")
+
+        self.session.set_logits_callback(only)
+        found = self.session.next()
+        assert found is not None
+        self.assertEqual((found.token, seen), (7, [[1, 2, 3]]))
+        self.session.set_logits_callback(lambda logits, tokens: 1 // 0)
+        self.assertRaises(ZeroDivisionError, self.session.next)
+        self.session.set_logits_callback(None)
+        assert self.session.next() is not None
+
+
 class LongCalls(unittest.TestCase):
     def setUp(self) -> None:
         self.model = qwen35.Model(SLOW, threads=1, isa="scalar")

@@ -230,3 +230,42 @@ func TestNilPointersAreStillPanics(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestConversations(t *testing.T) {
+	ctx := context.Background()
+	s := session(t, model(t, "QWEN35_MODEL"), 0, Greedy())
+	talk, err := s.NewConversation(&ConversationOptions{
+		System: "Be brief.", MaxTokens: 8, Thinking: Some(false), Stop: []string{"never", "ever"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer talk.Close()
+	if err := talk.SendText(ctx, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	var piece Piece
+	for piece.Kind != PieceEnd {
+		if piece, err = talk.Next(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if piece.Finish != FinishLength && piece.Finish != FinishEndOfTurn {
+		t.Fatal(piece)
+	}
+	history, err := talk.History()
+	if err != nil || !strings.Contains(history, "hello") {
+		t.Fatal(history, err)
+	}
+	if removed, err := talk.Undo(); err != nil || removed != 2 {
+		t.Fatal(removed, err)
+	}
+	s.Reset()
+	s.Feed(ctx, []int32{1})
+	if score, err := s.ScoreText(ctx, "hello"); err != nil || score.LogLikelihood >= 0 {
+		t.Fatal(score, err)
+	}
+	if _, err := s.NewConversation(&ConversationOptions{Stop: []string{""}}); err == nil {
+		t.Fatal("an empty stop text was taken")
+	}
+}

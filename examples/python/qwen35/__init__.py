@@ -12,18 +12,22 @@ Ctrl-C during a call cancels it and raises KeyboardInterrupt; the session can be
 """
 
 from ._library import Cancelled, Error, load, version
+from .conversation import Conversation, Piece
 from .model import Model, ModelInfo
 from .sampling import Sampling
-from .session import Fed, Next, Session
+from .session import Fed, Next, Score, Session
 
 __all__ = [
     "Cancelled",
+    "Conversation",
     "Error",
     "Fed",
     "Model",
     "ModelInfo",
     "Next",
+    "Piece",
     "Sampling",
+    "Score",
     "Session",
     "load",
     "version",

@@ -36,6 +36,9 @@ class qwen_model(ctypes.Structure):
 
 
 qwen_isa = ctypes.c_int32
+qwen_weights = ctypes.c_int32
+qwen_compute = ctypes.c_int32
+qwen_open_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p)
 qwen_log_level = ctypes.c_int32
 qwen_log_callback = ctypes.CFUNCTYPE(None, qwen_log_level, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p)
 
@@ -50,6 +53,10 @@ class qwen_model_options(ctypes.Structure):
         ("log_user", ctypes.c_void_p),
         ("log_level", qwen_log_level),
         ("reserved", ctypes.c_uint32),
+        ("weights", qwen_weights),
+        ("compute", qwen_compute),
+        ("progress", qwen_open_callback),
+        ("user", ctypes.c_void_p),
     ]
 
 
@@ -66,6 +73,8 @@ class qwen_model_info(ctypes.Structure):
         ("threads", ctypes.c_uint32),
         ("isa", qwen_isa),
         ("weight_bytes", ctypes.c_uint64),
+        ("weights", qwen_weights),
+        ("compute", qwen_compute),
     ]
 
 
@@ -73,6 +82,12 @@ QWEN_ISA_AUTO = 0
 QWEN_ISA_SCALAR = 1
 QWEN_ISA_AVX2 = 2
 QWEN_ISA_AVX512 = 3
+QWEN_WEIGHTS_STORED = 0
+QWEN_WEIGHTS_INT8 = 1
+QWEN_WEIGHTS_INT4 = 2
+QWEN_COMPUTE_AUTO = 0
+QWEN_COMPUTE_EXACT = 1
+QWEN_COMPUTE_FAST = 2
 QWEN_LOG_NOTHING = 0
 QWEN_LOG_WARNING = 1
 QWEN_LOG_INFO = 2

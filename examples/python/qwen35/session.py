@@ -4,7 +4,18 @@ import ctypes
 import weakref
 from array import array
 from types import TracebackType
-from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Type
+from typing import (
+    Any,
+    Callable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+)
 
 from . import _abi
 from ._calls import Calls
@@ -25,6 +36,15 @@ class Fed(NamedTuple):
 
     total: int
     computed: int
+
+
+class Score(NamedTuple):
+    """How likely a text is; see qwen_score in qwen35.h."""
+
+    log_likelihood: float
+    perplexity: float
+    token_count: int
+    best_count: int
 
 
 class Session:
@@ -53,6 +73,7 @@ class Session:
         self._calls = Calls()
         self._free = weakref.finalize(self, _free, self._library, handle, self._decoder, self._calls)
         self._progress: Any = None
+        self._logits_callback: Any = None
         self._progress_error: Optional[BaseException] = None
         check(status)
 
@@ -80,6 +101,12 @@ class Session:
 
     def _call(self, function: Any, *arguments: Any) -> int:
         handle = self.handle
+        return self.make_call(lambda: int(function(handle, *arguments)))
+
+    def make_call(self, call: Callable[[], int]) -> int:
+        """Makes a long call of the C interface that works with this session: Ctrl-C ends it,
+        errors and a cancel become exceptions. Gives the status."""
+        handle = self.handle
 
         def forget() -> None:
             """Takes back a cancel that no call has answered: the next call does so."""
@@ -87,9 +114,7 @@ class Session:
             if self._library.qwen_session_logits(handle, logits, count) < 0:
                 self._library.qwen_session_reset(handle)  # the sequence is empty
 
-        status = self._calls.make(
-            lambda: int(function(handle, *arguments)), self.cancel, forget
-        )
+        status = self._calls.make(call, self.cancel, forget)
         if status == _abi.QWEN_CANCELLED:
             error, self._progress_error = self._progress_error, None
             if error is not None:
@@ -171,6 +196,62 @@ class Session:
         copy = array("f")
         copy.frombytes(ctypes.string_at(data, 4 * count.value))
         return copy
+
+    def score(self, text: str, *, keep: bool = False) -> "Score":
+        """How likely a text is after the sequence, which must not be empty.
+
+        The session stays as it is, unless `keep` says that the text becomes part of it.
+        """
+        raw = _abi.qwen_score(struct_size=ctypes.sizeof(_abi.qwen_score))
+        data = text.encode()
+        flags = _abi.QWEN_SCORE_KEEP if keep else 0
+        call = self._library.qwen_session_score_text
+        self._call(call, data, len(data), flags, ctypes.byref(raw))
+        return Score(raw.log_likelihood, raw.perplexity, raw.token_count, raw.best_count)
+
+    def top_logprobs(self, count: int) -> List[Tuple[int, float]]:
+        """The most likely next tokens and the logarithms of their probabilities."""
+        top = (_abi.qwen_token_logprob * count)()
+        self._call(self._library.qwen_session_top_logprobs, top, count)
+        return [(entry.token, entry.logprob) for entry in top if entry.token >= 0]
+
+    def embed(self, text: str, *, last: bool = False, normalize: bool = True) -> "array[float]":
+        """An embedding of a text: the mean of the hidden states, or the last one."""
+        data = text.encode()
+        pooling = _abi.QWEN_POOLING_LAST if last else _abi.QWEN_POOLING_MEAN
+        flags = _abi.QWEN_EMBED_NORMALIZE if normalize else 0
+        needed = ctypes.c_size_t()
+        call = self._library.qwen_session_embed_text
+        place = (data, len(data), pooling, flags)
+        self._call(call, *place, None, 0, ctypes.byref(needed))
+        numbers = (ctypes.c_float * needed.value)()
+        self._call(call, *place, numbers, needed.value, ctypes.byref(needed))
+        return array("f", numbers)
+
+    def set_logits_callback(
+        self, callback: "Optional[Callable[[memoryview, List[int]], object]]"
+    ) -> None:
+        """Has callback(logits, tokens) called before each token is chosen.
+
+        `logits` are floats to be changed in place (-math.inf bans a token; they are lent for
+        the call), `tokens` the sequence. What it raises ends the call, which then raises it;
+        returning False cancels. It must not use this session. None ends it.
+        """
+
+        def forward(logits: Any, count: int, tokens: Any, length: int, user: Any) -> int:
+            try:
+                place = ctypes.cast(logits, ctypes.POINTER(ctypes.c_float * count)).contents
+                view = memoryview(place).cast("B").cast("f")
+                answer = callback(view, tokens[:length]) if callback is not None else None
+                return int(answer is False)
+            except BaseException as error:
+                self._progress_error = error
+                return 1
+
+        kind = _abi.qwen_logits_callback
+        raw = kind() if callback is None else kind(forward)
+        check(self._library.qwen_session_set_logits_callback(self.handle, raw, None))
+        self._logits_callback = raw  # must live as long as the library may call it
 
     @property
     def tokens(self) -> List[int]:
