@@ -7,7 +7,7 @@
 #include "host.h"
 
 static const char help[] =
-    "usage: qwen-pack MODEL FILE\n"
+    "usage: qwen-pack MODEL FILE [--weights FORMAT] [--threads N]\n"
     "       qwen-pack --verify FILE\n"
     "       qwen-pack --info FILE [CONTEXT]\n"
     "\n"
@@ -15,6 +15,8 @@ static const char help[] =
     "configuration. Every program that takes a model folder takes the file instead, and opens\n"
     "it faster. FILE is there when it is whole; Ctrl-C leaves nothing behind.\n"
     "\n"
+    "  --weights  bf16 (as the checkpoint stores them, the default), int8 or int4\n"
+    "  --threads  that quantize (default: as many as this process may use)\n"
     "  --verify   check every byte of FILE, which opening does not do for large weights\n"
     "  --info     what FILE (or a folder) takes in memory, with a session of CONTEXT tokens\n"
     "             (default: 2048)\n"
@@ -67,6 +69,7 @@ static void print_info(const char *path, long long context) {
 
 int main(int argc, char **argv) {
     const char *names[3] = {NULL, NULL, NULL};
+    qwen_pack_options options = QWEN_PACK_OPTIONS_INIT;
     int count = 0, check = 0, info = 0;
     int shown = isatty(STDERR_FILENO) ? -1 : -2;
     host_name = "qwen-pack";
@@ -79,6 +82,11 @@ int main(int argc, char **argv) {
             check = 1;
         } else if (strcmp(argv[i], "--info") == 0) {
             info = 1;
+        } else if (strcmp(argv[i], "--weights") == 0) {
+            options.weights = host_weights(i + 1 < argc ? argv[i + 1] : ""), i++;
+        } else if (strcmp(argv[i], "--threads") == 0) {
+            const char *value = i + 1 < argc ? argv[i + 1] : "";
+            options.threads = (uint32_t)host_integer(value, "--threads", 1, 1024), i++;
         } else if (strcmp(argv[i], "--quiet") == 0) {
             shown = -2;
         } else if (argv[i][0] == '-' && argv[i][1] == '-') {
@@ -111,7 +119,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     qwen_pack_info made = QWEN_PACK_INFO_INIT;
-    finish(qwen_pack(names[0], QWEN_NUL, names[1], QWEN_NUL, on_progress, &shown, &made),
+    finish(qwen_pack(names[0], QWEN_NUL, names[1], QWEN_NUL, &options, on_progress, &shown, &made),
            &shown, "pack the model");
     fprintf(stderr, "%s: %.1f MB, of which %.1f MB weights, fingerprint %016llx (%.1f s)\n",
             names[1], (double)made.file_bytes / 1e6, (double)made.weight_bytes / 1e6,

@@ -378,10 +378,13 @@ class Model {
 // qwen_pack().
 inline Result<std::optional<qwen_pack_info>> try_pack(std::string_view source,
                                                       std::string_view destination,
+                                                      qwen_weights weights = QWEN_WEIGHTS_STORED,
                                                       WorkProgress progress = {}) {
     qwen_pack_info info = QWEN_PACK_INFO_INIT;
+    qwen_pack_options options = QWEN_PACK_OPTIONS_INIT;
+    options.weights = weights;
     qwen_status status =
-        qwen_pack(source.data(), source.size(), destination.data(), destination.size(),
+        qwen_pack(source.data(), source.size(), destination.data(), destination.size(), &options,
                   detail::work_callback(progress), &progress, &info);
     if (status < 0) return Error::last(status);
     if (status == QWEN_CANCELLED) return std::optional<qwen_pack_info>();
@@ -396,8 +399,9 @@ inline Result<bool> try_verify_pack(std::string_view path, WorkProgress progress
 
 #ifdef QWEN35_EXCEPTIONS
 inline std::optional<qwen_pack_info> pack(std::string_view source, std::string_view destination,
+                                          qwen_weights weights = QWEN_WEIGHTS_STORED,
                                           WorkProgress progress = {}) {
-    return try_pack(source, destination, std::move(progress)).value();
+    return try_pack(source, destination, weights, std::move(progress)).value();
 }
 inline bool verify_pack(std::string_view path, WorkProgress progress = {}) {
     return try_verify_pack(path, std::move(progress)).value();

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use crate::chat::{ChatRequest, ChatTemplate, Segment};
 use crate::checkpoint::packed::PackedFile;
-use crate::checkpoint::{Config, HostMemory};
+use crate::checkpoint::{Checkpoint, Config, HostMemory};
 use crate::kernels::{Cancel, Compute, ComputeMode, Isa};
 use crate::log::{Level, Log};
 use crate::model::{Loader, Network, Progress, State, WeightFormat, Workspace};
@@ -372,10 +372,11 @@ impl Engine {
         let checkpoint = origin.checkpoint()?;
         let (pool, cancel) = (Pool::new(options.threads)?, Cancel::new());
         let compute = Compute::new(isa, &pool, &cancel);
-        let mut loader = Loader::new(&checkpoint, options.weights, &compute, progress);
+        let format = weight_format(&checkpoint, options.weights)?;
+        let mut loader = Loader::new(&checkpoint, format, &compute, progress);
         let network = Network::load(&mut loader)?;
         let weight_bytes = loader.bytes();
-        let mode = options.compute.unwrap_or(match options.weights {
+        let mode = options.compute.unwrap_or(match format {
             WeightFormat::Stored => ComputeMode::Exact,
             WeightFormat::Int8 | WeightFormat::Int4 => ComputeMode::Fast,
         });
@@ -383,13 +384,39 @@ impl Engine {
         Ok(Self {
             network,
             isa,
-            format: options.weights,
+            format,
             mode,
             pool,
             workspaces: Mutex::new(Vec::new()),
             weight_bytes,
         })
     }
+}
+
+/// What the matrices of `checkpoint` are made into, when `asked` is what the caller wants: a
+/// packed file that is quantized stays as it is.
+pub(crate) fn weight_format(checkpoint: &Checkpoint, asked: WeightFormat) -> Result<WeightFormat> {
+    let Some(file) = checkpoint.packed() else { return Ok(asked) };
+    let packed = match file.weight_format() {
+        0 => return Ok(asked),
+        1 => WeightFormat::Int8,
+        2 => WeightFormat::Int4,
+        other => {
+            return Err(Error::unsupported(format!(
+                "{}: weight format {other} is not known",
+                file.name()
+            )));
+        }
+    };
+    if asked != WeightFormat::Stored && asked != packed {
+        return Err(Error::unsupported(format!(
+            "{}: holds {} weights, {} is asked for: pack the checkpoint again",
+            file.name(),
+            packed.name(),
+            asked.name()
+        )));
+    }
+    Ok(packed)
 }
 
 /// A tokenizer that can produce ids the embedding has no row for would fail in the middle of

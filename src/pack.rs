@@ -4,13 +4,26 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::checkpoint::packed::{self, Element, Kind, PackedFile, Writer};
-use crate::checkpoint::{Checkpoint, Dtype};
-use crate::engine::Origin;
+use crate::checkpoint::{Checkpoint, Dtype, Tensor};
+use crate::engine::{Origin, weight_format};
+use crate::kernels::{Cancel, Compute, Isa, TileFormat};
+use crate::model::WeightFormat;
+use crate::model::loader::{is_quantized, quantized};
+use crate::pool::Pool;
 use crate::{Error, Result};
 
 /// What packing and verifying tell about their progress: bytes done and bytes to do. `Break`
 /// cancels.
 pub type PackProgress<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
+
+/// How to pack.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PackOptions {
+    /// What weight matrices are made into. A source that is quantized stays as it is.
+    pub weights: WeightFormat,
+    /// Threads that quantize, the caller's own included; 0: as many as this process may use.
+    pub threads: usize,
+}
 
 /// What was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +42,15 @@ pub struct Packed {
 /// # Errors
 /// As [`Model::open`](crate::Model::open) for the source; `Io` where the destination cannot be
 /// written; `Cancelled` by `progress`.
-pub fn pack(source: &Path, destination: &Path, progress: PackProgress) -> Result<Packed> {
+pub fn pack(
+    source: &Path,
+    destination: &Path,
+    options: &PackOptions,
+    progress: PackProgress,
+) -> Result<Packed> {
     let origin = Origin::open(source)?;
     let checkpoint = origin.checkpoint()?;
+    let format = weight_format(&checkpoint, options.weights)?;
     // What cannot be opened later is refused now.
     let tokenizer = origin.tokenizer()?;
     let tables = tokenizer.to_tables()?;
@@ -59,24 +78,87 @@ pub fn pack(source: &Path, destination: &Path, progress: PackProgress) -> Result
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Error::cancelled("packing was cancelled")),
     };
-    let mut weight_bytes = 0;
+    let (pool, cancel) = (Pool::new(options.threads)?, Cancel::new());
+    let compute = Compute::new(Isa::best(), &pool, &cancel);
+    let (mut done, mut weight_bytes) = (0, 0);
+    let mut advance = |bytes: u64| {
+        done += bytes;
+        tell(done)
+    };
     for (name, shape) in checkpoint.text_tensors() {
-        tell(weight_bytes)?;
-        let tensor = checkpoint.tensor(&name, &shape)?;
-        let element = match tensor.dtype() {
-            Dtype::BF16 => Element::BF16,
-            Dtype::F16 => Element::F16,
-            Dtype::F32 => Element::F32,
-            other => return Err(Error::unsupported(format!("tensor {name} of {other}"))),
+        advance(0)?;
+        let (element, tensor) = match made(&checkpoint, &name, &shape, format)? {
+            Made::AsStored(tensor) => {
+                advance(tensor.bytes())?;
+                (element_of(&name, &tensor)?, tensor)
+            }
+            Made::Quantized(format, tensor) => {
+                advance(tensor.bytes())?;
+                (tiles_of(format), tensor)
+            }
+            Made::ToQuantize(format, tensor) => {
+                (tiles_of(format), quantized(&compute, &name, tensor, format, &mut advance)?)
+            }
         };
         writer.section(Kind::Weights, &name, element, &shape, tensor.as_bytes())?;
-        weight_bytes += tensor.as_bytes().len() as u64;
+        weight_bytes += tensor.bytes();
     }
-    let fingerprint = fingerprint(&checkpoint, &mut |done| tell(weight_bytes + done))?;
-    let bytes = writer.finish(packed::Header { weight_format: 0, fingerprint })?;
+    let fingerprint = fingerprint(&checkpoint, &mut |read| tell((done + read).min(total)))?;
+    let bytes = writer.finish(packed::Header { weight_format: number_of(format), fingerprint })?;
     // The file is there: too late to cancel.
     let _ = progress(total, total);
     Ok(Packed { bytes, weight_bytes, fingerprint })
+}
+
+/// What becomes of a tensor.
+enum Made {
+    AsStored(Tensor),
+    /// It is in the source.
+    Quantized(TileFormat, Tensor),
+    ToQuantize(TileFormat, Tensor),
+}
+
+fn made(
+    checkpoint: &Checkpoint,
+    name: &str,
+    shape: &[usize],
+    format: WeightFormat,
+) -> Result<Made> {
+    if let &[rows, cols] = shape
+        && let Some((format, tensor)) = checkpoint.tiles(name, rows, cols)?
+    {
+        return Ok(Made::Quantized(format, tensor));
+    }
+    let tensor = checkpoint.tensor(name, shape)?;
+    Ok(match format.tiles() {
+        Some(format) if is_quantized(name, shape) => Made::ToQuantize(format, tensor),
+        _ => Made::AsStored(tensor),
+    })
+}
+
+fn element_of(name: &str, tensor: &Tensor) -> Result<Element> {
+    match tensor.dtype() {
+        Dtype::BF16 => Ok(Element::BF16),
+        Dtype::F16 => Ok(Element::F16),
+        Dtype::F32 => Ok(Element::F32),
+        other => Err(Error::unsupported(format!("tensor {name} of {other}"))),
+    }
+}
+
+fn tiles_of(format: TileFormat) -> Element {
+    match format {
+        TileFormat::Int8 => Element::Int8,
+        TileFormat::Int4 => Element::Int4,
+    }
+}
+
+/// As the header writes it.
+fn number_of(format: WeightFormat) -> u32 {
+    match format {
+        WeightFormat::Stored => 0,
+        WeightFormat::Int8 => 1,
+        WeightFormat::Int4 => 2,
+    }
 }
 
 /// The fingerprint of a checkpoint. Of a packed file it is known, else all tensors are read.

@@ -289,6 +289,7 @@ fn every_function_with_every_pointer_null() {
         ("qwen_model_estimate", "options"),
         ("qwen_model_warm_up", "callback"),
         ("qwen_model_warm_up", "user"),
+        ("qwen_pack", "options"),
         ("qwen_pack", "callback"),
         ("qwen_pack", "user"),
         ("qwen_pack", "info"),
@@ -420,6 +421,7 @@ fn value_for(kind: &str, name: &str, function: &str) -> String {
         }
         ("qwen_model_info *", _) => "&info".into(),
         ("qwen_model_cost *", _) => "&cost".into(),
+        ("const qwen_pack_options *", _) => "&pack_options".into(),
         ("qwen_pack_info *", _) => "&pack_info".into(),
         ("qwen_progress_callback", _) => "on_progress".into(),
         ("qwen_logits_callback", _) => "on_logits".into(),
@@ -479,6 +481,7 @@ static int32_t on_logits(float *logits, size_t count, const int32_t *tokens, siz
 static char packed[4096], *file;
 static size_t file_size;
 static qwen_model_cost cost = QWEN_MODEL_COST_INIT;
+static qwen_pack_options pack_options = QWEN_PACK_OPTIONS_INIT;
 static qwen_pack_info pack_info = QWEN_PACK_INFO_INIT;
 
 static int32_t on_work(uint64_t done, uint64_t total, void *user) {
@@ -499,7 +502,7 @@ static void on_release(void *data, size_t length, void *user) {
 static void pack_it(void) {
     FILE *stream;
     snprintf(packed, sizeof packed, "%s/packed", path);
-    OK(qwen_pack(path, QWEN_NUL, packed, QWEN_NUL, NULL, NULL, &pack_info));
+    OK(qwen_pack(path, QWEN_NUL, packed, QWEN_NUL, NULL, NULL, NULL, &pack_info));
     file_size = (size_t)pack_info.file_bytes;
     file = malloc(file_size);
     stream = fopen(packed, "rb");

@@ -37,7 +37,10 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     (
         "Packed files",
         "pack",
-        "/** For qwen_pack(). */\n\
+        "/** Default options: qwen_pack_options options = QWEN_PACK_OPTIONS_INIT; */\n\
+         #define QWEN_PACK_OPTIONS_INIT \\\n    \
+         { (uint32_t)sizeof(qwen_pack_options), 0, QWEN_WEIGHTS_STORED, 0 }\n\n\
+         /** For qwen_pack(). */\n\
          #define QWEN_PACK_INFO_INIT { (uint32_t)sizeof(qwen_pack_info), 0, 0, 0, 0 }",
     ),
     ("Tokens and text", "tokens", ""),

@@ -20,7 +20,8 @@ use counting::peak;
 use qwen35::chat::ChatRequest;
 use qwen35::checkpoint::HostMemory;
 use qwen35::checkpoint::packed::checksum;
-use qwen35::pack::{pack, verify};
+use qwen35::model::WeightFormat;
+use qwen35::pack::{PackOptions, pack, verify};
 use qwen35::sampling::SamplingOptions;
 use qwen35::tokenizer::{AddedTokens, Special};
 use qwen35::{ChatEncoding, Error, ErrorKind, Model, ModelOptions, Session, SessionOptions};
@@ -38,7 +39,7 @@ fn go_on(_: u64, _: u64) -> ControlFlow<()> {
 fn packed() -> (TempDir, PathBuf) {
     let folder = toy::model();
     let file = folder.join("toy.qwen");
-    pack(folder.path(), &file, &mut go_on).unwrap();
+    pack(folder.path(), &file, &PackOptions::default(), &mut go_on).unwrap();
     (folder, file)
 }
 
@@ -101,11 +102,55 @@ fn a_packed_file_is_the_same_model() {
     same_text(&from_folder, &tokenizer);
 }
 
+/// Quantized ahead of time and when the folder is opened: the same bits.
+#[test]
+fn quantized_weights_are_packed() {
+    for weights in [WeightFormat::Int8, WeightFormat::Int4] {
+        let folder = toy::model();
+        let file = folder.join("toy.qwen");
+        let packing = PackOptions { weights, threads: 2 };
+        let report = pack(folder.path(), &file, &packing, &mut go_on).unwrap();
+        let quantizing = ModelOptions { weights, ..options() };
+        let from_folder = Model::open(folder.path(), &quantizing).unwrap();
+        for options in [options(), quantizing] {
+            let from_file = Model::open(&file, &options).unwrap();
+            same(&from_folder, &from_file);
+            assert_eq!(from_file.weight_bytes(), report.weight_bytes);
+        }
+        verify(&file, &mut go_on).unwrap();
+        // Packed from packed: the same file.
+        let again = folder.join("again.qwen");
+        pack(&file, &again, &PackOptions::default(), &mut go_on).unwrap();
+        assert!(std::fs::read(&file).unwrap() == std::fs::read(&again).unwrap());
+        // All instruction sets that this CPU has read the same file.
+        for isa in ["scalar", "avx2", "avx512"] {
+            let options = ModelOptions { isa: Some(isa.to_owned()), ..options() };
+            match Model::open(&file, &options) {
+                Ok(model) => drop(logits(&model)),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported),
+            }
+        }
+        // Whatever the tiles hold, nothing worse than other numbers comes of it.
+        let mut bytes = std::fs::read(&file).unwrap();
+        let large = sections(&bytes).into_iter().filter(|(_, length)| *length >= 1 << 13);
+        for (i, (at, length)) in large.enumerate() {
+            for n in 0..64 {
+                let place = at + splitmix64(i as u64 * 64 + n) as usize % length;
+                bytes[place] = splitmix64(n) as u8;
+            }
+        }
+        seal(&mut bytes);
+        if let Ok(model) = open(&bytes) {
+            logits_or_error(&model);
+        }
+    }
+}
+
 #[test]
 fn packing_again_gives_the_same_file() {
     let (folder, file) = packed();
     let again = folder.join("again.qwen");
-    let report = pack(&file, &again, &mut go_on).unwrap();
+    let report = pack(&file, &again, &PackOptions::default(), &mut go_on).unwrap();
     let bytes = std::fs::read(&file).unwrap();
     assert!(bytes == std::fs::read(&again).unwrap());
     assert_eq!(report.bytes, bytes.len() as u64);
@@ -114,7 +159,7 @@ fn packing_again_gives_the_same_file() {
     let mut changed = std::fs::read(&weights).unwrap();
     *changed.last_mut().unwrap() ^= 1;
     std::fs::write(&weights, changed).unwrap();
-    let other = pack(folder.path(), &again, &mut go_on).unwrap();
+    let other = pack(folder.path(), &again, &PackOptions::default(), &mut go_on).unwrap();
     assert_ne!(report.fingerprint, other.fingerprint);
 }
 
@@ -123,12 +168,12 @@ fn a_model_without_template_or_generation_config_is_packed() {
     let folder = toy::model();
     std::fs::remove_file(folder.join("chat_template.jinja")).unwrap();
     let file = folder.join("file");
-    pack(folder.path(), &file, &mut go_on).unwrap();
+    pack(folder.path(), &file, &PackOptions::default(), &mut go_on).unwrap();
     let model = Model::open(&file, &options()).unwrap();
     assert_eq!(model.chat_template().unwrap_err().kind(), ErrorKind::Template);
     // A template that does not compile is an error of chat.
     std::fs::write(folder.join("chat_template.jinja"), "{% if %}").unwrap();
-    pack(folder.path(), &file, &mut go_on).unwrap();
+    pack(folder.path(), &file, &PackOptions::default(), &mut go_on).unwrap();
     let model = Model::open(&file, &options()).unwrap();
     assert_eq!(model.chat_template().unwrap_err().kind(), ErrorKind::Template);
     logits(&model);
@@ -142,7 +187,7 @@ fn a_cancelled_or_failed_packing_leaves_what_was_there() {
     let count = names();
     for stop in [0, 1, 10] {
         let mut calls = 0;
-        let error = pack(folder.path(), &file, &mut |_, _| {
+        let error = pack(folder.path(), &file, &PackOptions::default(), &mut |_, _| {
             calls += 1;
             if calls > stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
@@ -150,9 +195,12 @@ fn a_cancelled_or_failed_packing_leaves_what_was_there() {
     }
     assert_eq!(names(), count);
     assert!(std::fs::read(&file).unwrap() == before);
-    let error = pack(folder.path(), &folder.join("no/such/folder"), &mut go_on).unwrap_err();
+    let error =
+        pack(folder.path(), &folder.join("no/such/folder"), &PackOptions::default(), &mut go_on)
+            .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
-    let error = pack(folder.path(), folder.path(), &mut go_on).unwrap_err();
+    let error =
+        pack(folder.path(), folder.path(), &PackOptions::default(), &mut go_on).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert_eq!(
         verify(&file, &mut |_, _| ControlFlow::Break(())).unwrap_err().kind(),

@@ -47,7 +47,7 @@ pub const QWEN_WEIGHTS_INT8: qwen_weights = 1;
 /// INT4 with a scale for every 32 weights of a row: 4.5 bits per weight, in memory.
 pub const QWEN_WEIGHTS_INT4: qwen_weights = 2;
 
-const WEIGHT_FORMATS: [(qwen_weights, WeightFormat); 3] = [
+pub(super) const WEIGHT_FORMATS: [(qwen_weights, WeightFormat); 3] = [
     (QWEN_WEIGHTS_STORED, WeightFormat::Stored),
     (QWEN_WEIGHTS_INT8, WeightFormat::Int8),
     (QWEN_WEIGHTS_INT4, WeightFormat::Int4),
@@ -308,7 +308,7 @@ unsafe fn progress(
 }
 
 /// What the constant `value` stands for.
-fn constant<T: Copy>(name: &str, value: i32, known: &[(i32, T)]) -> Result<T> {
+pub(super) fn constant<T: Copy>(name: &str, value: i32, known: &[(i32, T)]) -> Result<T> {
     let found = known.iter().find(|(constant, _)| *constant == value);
     found
         .map(|(_, meaning)| *meaning)

@@ -2,12 +2,32 @@
 
 use std::ffi::{c_char, c_void};
 
-use super::arguments::{Sized32, fill};
+use super::arguments::{self, Sized32, fill, flags};
 use super::guard::call;
-use super::model::file_path;
+use super::model::{WEIGHT_FORMATS, constant, file_path, qwen_weights};
 use super::open::{qwen_work_callback, work_progress};
 use super::status::{QWEN_OK, qwen_status};
 use crate::pack;
+
+/// How to pack. Zero means default, everywhere.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct qwen_pack_options {
+    /// sizeof(qwen_pack_options)
+    pub struct_size: u32,
+    /// 0.
+    pub flags: u32,
+    /// What weight matrices are made into.
+    pub weights: qwen_weights,
+    /// Threads that quantize, the calling thread included. 0: as many as this process may use.
+    pub threads: u32,
+}
+
+// SAFETY: integers only, struct_size first.
+unsafe impl Sized32 for qwen_pack_options {
+    const NAME: &'static str = "qwen_pack_options";
+    const FIRST_SIZE: usize = 16;
+}
 
 /// What qwen_pack() made. Set struct_size before asking.
 #[repr(C)]
@@ -38,8 +58,10 @@ unsafe impl Sized32 for qwen_pack_info {
 /// The file is written beside its place, and moved there when it is whole and on the disk; one
 /// that was there is replaced then, and not touched before.
 ///
-/// source, source_length: as path of qwen_model_open(). A packed file is copied.
+/// source, source_length: as path of qwen_model_open(). Quantized weights of a packed file are
+/// copied.
 /// destination, destination_length: the file to make.
+/// options: NULL, or options, used during the call.
 /// callback: NULL, or what is told the bytes done and to do, and may end the call.
 /// user: handed to it; never looked at.
 /// info: NULL, or filled as far as its struct_size reaches.
@@ -52,6 +74,7 @@ pub unsafe extern "C" fn qwen_pack(
     source_length: usize,
     destination: *const c_char,
     destination_length: usize,
+    options: *const qwen_pack_options,
     callback: qwen_work_callback,
     user: *mut c_void,
     info: *mut qwen_pack_info,
@@ -60,6 +83,12 @@ pub unsafe extern "C" fn qwen_pack(
     call(|| unsafe {
         let source = file_path("source", source, source_length)?;
         let destination = file_path("destination", destination, destination_length)?;
+        let given = arguments::options(options)?;
+        flags(given.flags, 0)?;
+        let options = pack::PackOptions {
+            weights: constant("weights", given.weights, &WEIGHT_FORMATS)?,
+            threads: given.threads as usize,
+        };
         if !info.is_null() {
             // A struct_size that cannot be is better told before the work than after it.
             let nothing = qwen_pack_info {
@@ -71,7 +100,7 @@ pub unsafe extern "C" fn qwen_pack(
             };
             fill("info", info, &nothing)?;
         }
-        let made = pack::pack(source, destination, &mut work_progress(callback, user))?;
+        let made = pack::pack(source, destination, &options, &mut work_progress(callback, user))?;
         if !info.is_null() {
             let value = qwen_pack_info {
                 struct_size: 0,

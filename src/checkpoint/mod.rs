@@ -37,6 +37,7 @@ pub use config::{Config, LayerKind};
 pub use mmap::HostMemory;
 pub use tensor::{Dtype, Tensor};
 
+use crate::kernels::TileFormat;
 use input::{excerpt, list};
 use mmap::Mapping;
 use names::{Role, split_prefix};
@@ -75,10 +76,14 @@ struct Place {
     /// The name as the file has it.
     full_name: String,
     entry: Entry,
+    /// How it is quantized, if it is: the entry then holds the shape and the bytes.
+    tiles: Option<TileFormat>,
 }
 
 /// The tensors of all files before names are resolved: full name, file, entry.
 type Found = Vec<(String, usize, Entry)>;
+/// How tensors are quantized, by full name.
+type Quantized = HashMap<String, TileFormat>;
 
 impl Checkpoint {
     /// Opens the folder `path`, or the folder of the weight file `path`.
@@ -99,7 +104,7 @@ impl Checkpoint {
             locate::Weights::File(file) => Self::open_single(file)?,
             locate::Weights::Index(index) => Self::open_sharded(index)?,
         };
-        Self::checked(config, location.directory, files, found, None)
+        Self::checked(config, location.directory, files, found, Quantized::new(), None)
     }
 
     /// The checkpoint in a packed file: the same tensors under the same names.
@@ -109,11 +114,16 @@ impl Checkpoint {
     pub fn open_packed(file: &Arc<PackedFile>) -> Result<Checkpoint> {
         let config = Config::from_packed(file)?;
         let mut found = Vec::new();
+        let mut quantized = Quantized::new();
         for (name, element, shape, range) in file.tensors() {
+            if let Some(format) = element.tiles() {
+                quantized.insert(name.to_owned(), format);
+            }
             let dtype = match element {
                 Element::BF16 => Dtype::BF16,
                 Element::F16 => Dtype::F16,
                 Element::F32 => Dtype::F32,
+                Element::Int8 | Element::Int4 => Dtype::U8,
                 Element::U8 | Element::U32 => {
                     return Err(Error::format(format!(
                         "{}: tensor {} holds {element:?} elements",
@@ -128,7 +138,7 @@ impl Checkpoint {
         let path = PathBuf::from(file.name());
         let directory = path.parent().unwrap_or(Path::new("")).to_owned();
         let files = vec![WeightFile { path, map: file.map().clone() }];
-        Self::checked(config, directory, files, found, Some(file.clone()))
+        Self::checked(config, directory, files, found, quantized, Some(file.clone()))
     }
 
     fn checked(
@@ -136,6 +146,7 @@ impl Checkpoint {
         directory: PathBuf,
         files: Vec<WeightFile>,
         found: Found,
+        quantized: Quantized,
         packed: Option<Arc<PackedFile>>,
     ) -> Result<Checkpoint> {
         let mut checkpoint = Checkpoint {
@@ -148,7 +159,7 @@ impl Checkpoint {
             text_bytes: 0,
             packed,
         };
-        checkpoint.resolve_names(found)?;
+        checkpoint.resolve_names(found, &quantized)?;
         checkpoint.check_text_model()?;
         Ok(checkpoint)
     }
@@ -190,7 +201,7 @@ impl Checkpoint {
     }
 
     /// Fills the table under names without prefix.
-    fn resolve_names(&mut self, found: Found) -> Result<()> {
+    fn resolve_names(&mut self, found: Found, quantized: &Quantized) -> Result<()> {
         self.prefix = names::text_prefix(found.iter().map(|(name, ..)| name.as_str()))
             .map_err(|e| e.within(self.weights_shown()))?;
         let mut head: Option<String> = None;
@@ -207,7 +218,8 @@ impl Checkpoint {
                     excerpt(&full_name)
                 )));
             }
-            let place = Place { file, full_name, entry };
+            let tiles = quantized.get(&full_name).copied();
+            let place = Place { file, full_name, entry, tiles };
             if self.tensors.insert(short.clone(), place).is_some() {
                 self.ambiguous.push(short);
             }
@@ -275,7 +287,7 @@ impl Checkpoint {
                 place.entry.shape
             ))));
         }
-        if !place.entry.dtype.is_readable() {
+        if place.tiles.is_none() && !place.entry.dtype.is_readable() {
             return Err(Error::unsupported(complain(format!(
                 "holds {} elements; weights must be BF16, F16 or F32",
                 place.entry.dtype
@@ -315,6 +327,11 @@ impl Checkpoint {
     /// The tensors that the text model uses, with their shapes, in the order of a pass.
     pub fn text_tensors(&self) -> Vec<(String, Vec<usize>)> {
         names::text_tensors(&self.config, self.has(names::HEAD))
+    }
+
+    /// Bytes of the tensor `name` as it is stored; 0 if there is none.
+    pub fn stored_bytes(&self, name: &str) -> usize {
+        self.tensors.get(name).map_or(0, |place| place.entry.range.len())
     }
 
     /// `config.json` and, if there is one, `generation_config.json`, as they are written.
@@ -367,8 +384,34 @@ impl Checkpoint {
         }
         self.check_place(place, shape)?;
         let file = &self.files[place.file];
+        if place.tiles.is_some() {
+            return Err(Error::format(format!(
+                "{}: tensor {} is quantized, but must not be",
+                shown(&file.path),
+                excerpt(name)
+            )));
+        }
         Tensor::new(&file.map, &place.entry, shape)
             .map_err(|e| e.within(format!("{}: {}", shown(&file.path), place.full_name)))
+    }
+
+    /// The matrix `name`, `[rows, cols]`, if it is stored quantized: its layout, and U8
+    /// elements in it, as many as it needs.
+    ///
+    /// # Errors
+    /// `Format` if it has another shape.
+    pub(crate) fn tiles(
+        &self,
+        name: &str,
+        rows: usize,
+        cols: usize,
+    ) -> Result<Option<(TileFormat, Tensor)>> {
+        let Some(place) = self.tensors.get(name) else { return Ok(None) };
+        let Some(format) = place.tiles else { return Ok(None) };
+        self.check_place(place, &[rows, cols])?;
+        let map = &self.files[place.file].map;
+        let length = place.entry.range.len();
+        Ok(Some((format, Tensor::new(map, &place.entry, &[length])?)))
     }
 
     /// The output matrix `[vocab_size, hidden_size]`: logits are its rows times the last hidden

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::{ModelOptions, Origin};
 use crate::Result;
+use crate::checkpoint::Checkpoint;
 use crate::model::{WeightFormat, loaded_bytes, sizes};
 
 /// Memory of a model and of a session on it, in bytes. The tokenizer (some 10 MB at the
@@ -24,6 +25,15 @@ pub struct Estimate {
     pub mark: u64,
     /// Scratch memory for each session that computes at the same time as others.
     pub scratch: u64,
+}
+
+/// Bytes of the weights in `format`, and of those that stay in their file.
+fn weight_bytes(checkpoint: &Checkpoint, format: WeightFormat) -> Result<(u64, u64)> {
+    let packed = checkpoint.packed().is_some_and(|file| file.weight_format() != 0);
+    if packed || format == WeightFormat::Stored {
+        return Ok((checkpoint.text_bytes(), checkpoint.text_bytes()));
+    }
+    Ok((loaded_bytes(checkpoint, format)?, 0))
 }
 
 impl super::Model {
@@ -51,12 +61,12 @@ impl super::Model {
             0 => config.max_position_embeddings,
             some => some,
         };
-        let weights = loaded_bytes(&checkpoint, options.weights)?;
-        let stored = options.weights == WeightFormat::Stored;
+        let format = super::weight_format(&checkpoint, options.weights)?;
+        let (weights, mapped) = weight_bytes(&checkpoint, format)?;
         let start = sizes::session_start(config);
         Ok(Estimate {
             weights,
-            mapped: if stored { weights } else { 0 },
+            mapped,
             session: start + sizes::session_tokens(config, context),
             session_start: start,
             mark: sizes::mark(config),

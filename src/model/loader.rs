@@ -90,29 +90,27 @@ impl<'a> Loader<'a> {
     /// Those of [`Checkpoint::tensor`]; `Format` where a weight is not finite or too large
     /// to be quantized; `Cancelled` at the caller's wish; `OutOfMemory`.
     pub(super) fn linear(&mut self, name: &str, rows: usize, cols: usize) -> Result<Linear> {
-        let tensor = self.checkpoint.tensor(name, &[rows, cols])?;
-        let (read, elements) = (tensor.bytes(), tensor.elements());
-        let stored = Linear::stored(tensor, rows, cols)?;
-        let Some(format) = self.format.tiles() else {
-            self.bytes += stored.bytes();
-            self.advance(read)?;
-            return Ok(stored);
-        };
-        let refused = || Error::out_of_memory("quantized weights", elements);
-        let size = format.bytes(rows, cols).ok_or_else(refused)?;
-        let step = (PIECE / cols).next_multiple_of(TILE_ROWS).max(TILE_ROWS);
-        let piece_bytes = step / TILE_ROWS * format.tile_bytes(cols);
-        let tiles = Tensor::filled(size, |tiles| {
-            for (piece, out) in tiles.chunks_mut(piece_bytes).enumerate() {
-                let piece = piece * step..rows.min((piece + 1) * step);
-                let part = read * piece.len() as u64 / rows as u64;
-                quantize(self.compute, &stored.matrix(), piece, format, out)
-                    .map_err(|error| error.within(format!("tensor {name}")))?;
-                self.advance(part)?;
+        if let Some((format, tiles)) = self.checkpoint.tiles(name, rows, cols)? {
+            if self.format.tiles() != Some(format) {
+                return Err(Error::format(format!(
+                    "tensor {name} holds {format:?} weights, expected {}",
+                    self.format.name()
+                )));
             }
-            Ok(())
-        })?;
-        self.bytes += size as u64;
+            self.bytes += tiles.bytes();
+            self.advance(tiles.bytes())?;
+            return Linear::tiles(format, tiles, rows, cols);
+        }
+        let tensor = self.checkpoint.tensor(name, &[rows, cols])?;
+        let read = tensor.bytes();
+        let Some(format) = self.format.tiles() else {
+            self.bytes += read;
+            self.advance(read)?;
+            return Linear::stored(tensor, rows, cols);
+        };
+        let compute = self.compute;
+        let tiles = quantized(compute, name, tensor, format, &mut |bytes| self.advance(bytes))?;
+        self.bytes += tiles.bytes();
         Linear::tiles(format, tiles, rows, cols)
     }
 
@@ -163,9 +161,10 @@ pub fn loaded_bytes(checkpoint: &Checkpoint, format: WeightFormat) -> Result<u64
     let Some(format) = format.tiles() else { return Ok(checkpoint.text_bytes()) };
     let mut bytes = 0;
     for (name, shape) in checkpoint.text_tensors() {
-        let wide = WIDE.iter().any(|part| name.ends_with(part));
         bytes += match shape[..] {
-            [rows, cols] if !wide => format.bytes(rows, cols).map_or(u64::MAX, |n| n as u64),
+            [rows, cols] if is_quantized(&name, &shape) => {
+                format.bytes(rows, cols).map_or(u64::MAX, |n| n as u64)
+            }
             _ => checkpoint.tensor(&name, &shape)?.bytes(),
         };
     }
@@ -175,3 +174,42 @@ pub fn loaded_bytes(checkpoint: &Checkpoint, format: WeightFormat) -> Result<u64
 /// Matrices that are never quantized: few weights, which decide how long the state remembers
 /// and what is written to it.
 const WIDE: [&str; 2] = ["in_proj_a.weight", "in_proj_b.weight"];
+
+/// Whether the tensor `name` of a checkpoint is quantized where weights are: matrices are, but
+/// for the few weights that decide how long the recurrent state remembers.
+pub(crate) fn is_quantized(name: &str, shape: &[usize]) -> bool {
+    shape.len() == 2 && !WIDE.iter().any(|end| name.ends_with(end))
+}
+
+/// The matrix `tensor`, which is called `name`, in tiles. `advance` is told the bytes of the
+/// tensor that were read, and can end the work by an error.
+///
+/// # Errors
+/// `Format` where a weight is not finite or too large; `OutOfMemory`; what `advance` returns.
+pub(crate) fn quantized(
+    compute: &Compute,
+    name: &str,
+    tensor: Tensor,
+    format: TileFormat,
+    advance: &mut dyn FnMut(u64) -> Result<()>,
+) -> Result<Tensor> {
+    let &[rows, cols] = tensor.shape() else {
+        return Err(Error::internal(format!("{name} is no matrix")));
+    };
+    let (read, elements) = (tensor.bytes(), tensor.elements());
+    let stored = Linear::stored(tensor, rows, cols)?;
+    let refused = || Error::out_of_memory("quantized weights", elements);
+    let size = format.bytes(rows, cols).ok_or_else(refused)?;
+    let step = (PIECE / cols).next_multiple_of(TILE_ROWS).max(TILE_ROWS);
+    let piece_bytes = step / TILE_ROWS * format.tile_bytes(cols);
+    Tensor::filled(size, |tiles| {
+        for (piece, out) in tiles.chunks_mut(piece_bytes).enumerate() {
+            let piece = piece * step..rows.min((piece + 1) * step);
+            let part = read * piece.len() as u64 / rows as u64;
+            quantize(compute, &stored.matrix(), piece, format, out)
+                .map_err(|error| error.within(format!("tensor {name}")))?;
+            advance(part)?;
+        }
+        Ok(())
+    })
+}

@@ -238,11 +238,11 @@ int main(int argc, char **argv) {
 
     /* Packing: progress, cancel, and what it makes. */
     int stop = 3;
-    EXPECT(QWEN_CANCELLED, qwen_pack(argv[1], QWEN_NUL, path, QWEN_NUL, watch, &stop, &made));
+    EXPECT(QWEN_CANCELLED, qwen_pack(argv[1], QWEN_NUL, path, QWEN_NUL, NULL, watch, &stop, &made));
     EXPECT(QWEN_ERROR_IO, qwen_model_open(path, QWEN_NUL, NULL, &model));
     calls = 0;
     last_done = 0;
-    OK(qwen_pack(argv[1], QWEN_NUL, path, QWEN_NUL, watch, NULL, &made));
+    OK(qwen_pack(argv[1], QWEN_NUL, path, QWEN_NUL, NULL, watch, NULL, &made));
     CHECK(calls > 10 && last_done == last_total);
     contents file = read_file(path);
     CHECK(made.file_bytes == file.size && made.weight_bytes == info.weight_bytes);
@@ -253,12 +253,38 @@ int main(int argc, char **argv) {
     OK(qwen_model_open(path, QWEN_NUL, NULL, &model));
     CHECK(answer(model) == expected);
     qwen_model_free(model);
-    INVALID(qwen_pack(NULL, 0, path, QWEN_NUL, NULL, NULL, NULL));
-    INVALID(qwen_pack(argv[1], QWEN_NUL, "", 0, NULL, NULL, NULL));
-    EXPECT(QWEN_ERROR_IO, qwen_pack("/no/such", QWEN_NUL, path, QWEN_NUL, NULL, NULL, NULL));
-    EXPECT(QWEN_ERROR_IO, qwen_pack(argv[1], QWEN_NUL, "/no/such/x", QWEN_NUL, NULL, NULL, NULL));
+    INVALID(qwen_pack(NULL, 0, path, QWEN_NUL, NULL, NULL, NULL, NULL));
+    INVALID(qwen_pack(argv[1], QWEN_NUL, "", 0, NULL, NULL, NULL, NULL));
+    EXPECT(QWEN_ERROR_IO, qwen_pack("/no/such", QWEN_NUL, path, QWEN_NUL, NULL, NULL, NULL, NULL));
+    EXPECT(QWEN_ERROR_IO, qwen_pack(argv[1], QWEN_NUL, "/no/such/x", QWEN_NUL, NULL, NULL, NULL, NULL));
     made.struct_size = 4;
-    INVALID(qwen_pack(argv[1], QWEN_NUL, other, QWEN_NUL, NULL, NULL, &made));
+    INVALID(qwen_pack(argv[1], QWEN_NUL, other, QWEN_NUL, NULL, NULL, NULL, &made));
+
+    /* Quantized, ahead of time and when it is opened: the same. */
+    for (int32_t format = QWEN_WEIGHTS_INT8; format <= QWEN_WEIGHTS_INT4; format++) {
+        qwen_pack_options packing = QWEN_PACK_OPTIONS_INIT;
+        qwen_model_options opening = QWEN_MODEL_OPTIONS_INIT;
+        qwen_model_cost folder_cost = QWEN_MODEL_COST_INIT, file_cost = QWEN_MODEL_COST_INIT;
+        packing.weights = opening.weights = format;
+        OK(qwen_pack(argv[1], QWEN_NUL, other, QWEN_NUL, &packing, NULL, NULL, &made));
+        OK(qwen_pack_verify(other, QWEN_NUL, NULL, NULL));
+        OK(qwen_model_open(argv[1], QWEN_NUL, &opening, &model));
+        int32_t quantized = answer(model);
+        qwen_model_free(model);
+        OK(qwen_model_open(other, QWEN_NUL, NULL, &model));
+        CHECK(answer(model) == quantized);
+        OK(qwen_model_get_info(model, &info));
+        CHECK(info.weights == format && info.compute == QWEN_COMPUTE_FAST);
+        CHECK(info.weight_bytes == made.weight_bytes);
+        qwen_model_free(model);
+        OK(qwen_model_estimate(argv[1], QWEN_NUL, &opening, 10, &folder_cost));
+        OK(qwen_model_estimate(other, QWEN_NUL, NULL, 10, &file_cost));
+        CHECK(file_cost.weight_bytes == made.weight_bytes);
+        CHECK(folder_cost.weight_bytes == made.weight_bytes && folder_cost.mapped_bytes == 0);
+        opening.weights = format == QWEN_WEIGHTS_INT8 ? QWEN_WEIGHTS_INT4 : QWEN_WEIGHTS_INT8;
+        EXPECT(QWEN_ERROR_UNSUPPORTED, qwen_model_open(other, QWEN_NUL, &opening, &model));
+        SAYS("is asked for");
+    }
 
     /* A file that is damaged in its last weight opens; the check of everything finds it. */
     contents bad = read_file(path);

@@ -47,7 +47,7 @@ static void results(const char *path) {
     CHECK(*model.try_warm_up() && !*model.try_warm_up([](auto, auto) { return false; }));
     CHECK(qwen::Model::try_estimate(path, 100)->weight_bytes == model.try_info()->weight_bytes);
     const std::string file = std::string(path) + "/wrapper.qwen";
-    auto ended = qwen::try_pack(path, file, [](auto, auto) { return false; });
+    auto ended = qwen::try_pack(path, file, QWEN_WEIGHTS_INT4, [](auto, auto) { return false; });
     CHECK(ended && !ended->has_value());
     auto packed = qwen::try_pack(path, file);
     CHECK(packed && (*packed)->weight_bytes == model.try_info()->weight_bytes);

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::{ALIGNMENT, ENTRY, MAX_NAME, alignment_of};
+use crate::kernels::TileFormat;
 use crate::{Error, Result};
 
 /// What a section holds.
@@ -25,19 +26,46 @@ pub enum Element {
     BF16 = 3,
     F16 = 4,
     F32 = 5,
+    /// Tiles of [`TileFormat::Int8`].
+    Int8 = 6,
+    /// Tiles of [`TileFormat::Int4`].
+    Int4 = 7,
 }
 
 impl Element {
-    const ALL: [Element; 5] =
-        [Element::U8, Element::U32, Element::BF16, Element::F16, Element::F32];
+    const ALL: [Element; 7] = [
+        Element::U8,
+        Element::U32,
+        Element::BF16,
+        Element::F16,
+        Element::F32,
+        Element::Int8,
+        Element::Int4,
+    ];
 
     fn of(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|element| *element as u32 == number)
     }
 
+    /// The layout of a quantized matrix, if it is one.
+    pub fn tiles(self) -> Option<TileFormat> {
+        match self {
+            Element::Int8 => Some(TileFormat::Int8),
+            Element::Int4 => Some(TileFormat::Int4),
+            _ => None,
+        }
+    }
+
     /// Bytes that a section of this shape has; none where that is beyond counting.
     pub fn bytes(self, shape: &[usize]) -> Option<usize> {
+        if let Some(format) = self.tiles() {
+            return match *shape {
+                [rows, cols] => format.bytes(rows, cols),
+                _ => None,
+            };
+        }
         let size = match self {
+            Element::Int8 | Element::Int4 => return None, // above
             Element::U8 => 1,
             Element::BF16 | Element::F16 => 2,
             Element::U32 | Element::F32 => 4,
