@@ -198,6 +198,20 @@ typedef struct qwen_model qwen_model;
 /** The instruction set that computes: one of the QWEN_ISA constants. */
 typedef int32_t qwen_isa;
 
+/** How much a model tells: one of the QWEN_LOG constants, each with all before it. */
+typedef int32_t qwen_log_level;
+
+/**
+ * Takes a message of a model: one line of UTF-8 without a line break, ending with a NUL that
+ * length does not count; valid during the call. It is called on the thread that makes the
+ * call that the message is about, which may be any thread that uses the model, under no
+ * lock. It must return: an exception or longjmp() through the library is undefined.
+ */
+typedef void (*qwen_log_callback)(qwen_log_level level,
+                                  const char *message,
+                                  size_t length,
+                                  void *user);
+
 /**
  * What weight matrices are made into when a model is opened: one of the QWEN_WEIGHTS
  * constants.
@@ -214,20 +228,6 @@ typedef int32_t qwen_compute;
  * longjmp() through the library is undefined.
  */
 typedef int32_t (*qwen_open_callback)(uint64_t done, uint64_t total, void *user);
-
-/** How much a model tells: one of the QWEN_LOG constants, each with all before it. */
-typedef int32_t qwen_log_level;
-
-/**
- * Takes a message of a model: one line of UTF-8 without a line break, ending with a NUL that
- * length does not count; valid during the call. It is called on the thread that makes the
- * call that the message is about, which may be any thread that uses the model, under no
- * lock. It must return: an exception or longjmp() through the library is undefined.
- */
-typedef void (*qwen_log_callback)(qwen_log_level level,
-                                  const char *message,
-                                  size_t length,
-                                  void *user);
 
 /** How to open a model. Zero means default, everywhere. */
 typedef struct {
@@ -557,6 +557,18 @@ qwen_status qwen_model_warm_up(const qwen_model *model,
  * Packed files
  * ====================================================================================== */
 
+/** How to pack. Zero means default, everywhere. */
+typedef struct {
+    /** sizeof(qwen_pack_options) */
+    uint32_t struct_size;
+    /** 0. */
+    uint32_t flags;
+    /** What weight matrices are made into. */
+    qwen_weights weights;
+    /** Threads that quantize, the calling thread included. 0: as many as this process may use. */
+    uint32_t threads;
+} qwen_pack_options;
+
 /** What qwen_pack() made. Set struct_size before asking. */
 typedef struct {
     /** sizeof(qwen_pack_info) */
@@ -579,8 +591,10 @@ typedef struct {
  * The file is written beside its place, and moved there when it is whole and on the disk; one
  * that was there is replaced then, and not touched before.
  *
- * source, source_length: as path of qwen_model_open(). A packed file is copied.
+ * source, source_length: as path of qwen_model_open(). Quantized weights of a packed file are
+ * copied.
  * destination, destination_length: the file to make.
+ * options: NULL, or options, used during the call.
  * callback: NULL, or what is told the bytes done and to do, and may end the call.
  * user: handed to it; never looked at.
  * info: NULL, or filled as far as its struct_size reaches.
@@ -592,6 +606,7 @@ qwen_status qwen_pack(const char *source,
                       size_t source_length,
                       const char *destination,
                       size_t destination_length,
+                      const qwen_pack_options *options,
                       qwen_work_callback callback,
                       void *user,
                       qwen_pack_info *info);
@@ -611,6 +626,10 @@ qwen_status qwen_pack_verify(const char *path,
                              size_t path_length,
                              qwen_work_callback callback,
                              void *user);
+
+/** Default options: qwen_pack_options options = QWEN_PACK_OPTIONS_INIT; */
+#define QWEN_PACK_OPTIONS_INIT \
+    { (uint32_t)sizeof(qwen_pack_options), 0, QWEN_WEIGHTS_STORED, 0 }
 
 /** For qwen_pack(). */
 #define QWEN_PACK_INFO_INIT { (uint32_t)sizeof(qwen_pack_info), 0, 0, 0, 0 }

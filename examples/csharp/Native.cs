@@ -23,6 +23,9 @@ namespace Qwen35
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
     public unsafe delegate void qwen_log_callback(int level, byte* message, UIntPtr length, void* user);
 
+    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+    public unsafe delegate int qwen_open_callback(ulong done, ulong total, void* user);
+
     [StructLayout(LayoutKind.Sequential)]
     public unsafe struct qwen_model_options
     {
@@ -79,6 +82,15 @@ namespace Qwen35
 
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
     public unsafe delegate int qwen_work_callback(ulong done, ulong total, void* user);
+
+    [StructLayout(LayoutKind.Sequential)]
+    public unsafe struct qwen_pack_options
+    {
+        public uint struct_size;
+        public uint flags;
+        public int weights;
+        public uint threads;
+    }
 
     [StructLayout(LayoutKind.Sequential)]
     public unsafe struct qwen_pack_info
@@ -310,7 +322,7 @@ namespace Qwen35
         public static extern int qwen_model_warm_up(ModelHandle model, qwen_work_callback callback, void* user);
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
-        public static extern int qwen_pack(byte* source, UIntPtr source_length, byte* destination, UIntPtr destination_length, qwen_work_callback callback, void* user, qwen_pack_info* info);
+        public static extern int qwen_pack(byte* source, UIntPtr source_length, byte* destination, UIntPtr destination_length, qwen_pack_options* options, qwen_work_callback callback, void* user, qwen_pack_info* info);
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_pack_verify(byte* path, UIntPtr path_length, qwen_work_callback callback, void* user);

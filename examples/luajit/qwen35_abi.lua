@@ -20,6 +20,9 @@ typedef void (*qwen_log_callback)(qwen_log_level level,
                                   const char *message,
                                   size_t length,
                                   void *user);
+typedef int32_t qwen_weights;
+typedef int32_t qwen_compute;
+typedef int32_t (*qwen_open_callback)(uint64_t done, uint64_t total, void *user);
 typedef struct {
     uint32_t struct_size;
     uint32_t flags;
@@ -96,6 +99,12 @@ qwen_status qwen_model_warm_up(const qwen_model *model,
                                void *user);
 typedef struct {
     uint32_t struct_size;
+    uint32_t flags;
+    qwen_weights weights;
+    uint32_t threads;
+} qwen_pack_options;
+typedef struct {
+    uint32_t struct_size;
     uint32_t reserved;
     uint64_t file_bytes;
     uint64_t weight_bytes;
@@ -105,6 +114,7 @@ qwen_status qwen_pack(const char *source,
                       size_t source_length,
                       const char *destination,
                       size_t destination_length,
+                      const qwen_pack_options *options,
                       qwen_work_callback callback,
                       void *user,
                       qwen_pack_info *info);
@@ -447,6 +457,7 @@ abi.structs = {
     qwen_model_options = {"struct_size", "flags", "threads", "isa", "log", "log_user", "log_level", "reserved", "weights", "compute", "progress", "user"},
     qwen_model_info = {"struct_size", "has_weights", "has_chat_template", "token_count", "vocab_size", "context_limit", "hidden_size", "layer_count", "threads", "isa", "weight_bytes", "weights", "compute"},
     qwen_model_cost = {"struct_size", "reserved", "weight_bytes", "mapped_bytes", "session_bytes", "session_start_bytes", "copy_bytes", "scratch_bytes"},
+    qwen_pack_options = {"struct_size", "flags", "weights", "threads"},
     qwen_pack_info = {"struct_size", "reserved", "file_bytes", "weight_bytes", "fingerprint"},
     qwen_logit_bias = {"token", "bias"},
     qwen_sampling_options = {"struct_size", "set", "preset", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "penalty_window", "reserved", "seed", "logit_bias", "logit_bias_count"},

@@ -94,6 +94,9 @@ koffi.alias('qwen_compute', 'int32_t');
 koffi.proto('int32_t qwen_open_callback(uint64_t done, uint64_t total, void *user)');
 koffi.alias('qwen_log_level', 'int32_t');
 koffi.proto('void qwen_log_callback(qwen_log_level level, const char *message, size_t length, void *user)');
+koffi.alias('qwen_weights', 'int32_t');
+koffi.alias('qwen_compute', 'int32_t');
+koffi.proto('int32_t qwen_open_callback(uint64_t done, uint64_t total, void *user)');
 structs.qwen_model_options = koffi.struct('qwen_model_options', {
   struct_size: 'uint32_t',
   flags: 'uint32_t',
@@ -136,6 +139,12 @@ structs.qwen_model_cost = koffi.struct('qwen_model_cost', {
   scratch_bytes: 'uint64_t',
 });
 koffi.proto('int32_t qwen_work_callback(uint64_t done, uint64_t total, void *user)');
+structs.qwen_pack_options = koffi.struct('qwen_pack_options', {
+  struct_size: 'uint32_t',
+  flags: 'uint32_t',
+  weights: 'qwen_weights',
+  threads: 'uint32_t',
+});
 structs.qwen_pack_info = koffi.struct('qwen_pack_info', {
   struct_size: 'uint32_t',
   reserved: 'uint32_t',
@@ -238,7 +247,7 @@ const functions = {
   qwen_model_open_reader: 'qwen_status qwen_model_open_reader(uint64_t size, qwen_read_callback *read, void *user, const qwen_model_options *options, _Out_ qwen_model **model)',
   qwen_model_estimate: 'qwen_status qwen_model_estimate(const uint8_t *path, size_t path_length, const qwen_model_options *options, uint64_t context, _Inout_ qwen_model_cost *cost)',
   qwen_model_warm_up: 'qwen_status qwen_model_warm_up(const qwen_model *model, qwen_work_callback *callback, void *user)',
-  qwen_pack: 'qwen_status qwen_pack(const uint8_t *source, size_t source_length, const uint8_t *destination, size_t destination_length, qwen_work_callback *callback, void *user, _Inout_ qwen_pack_info *info)',
+  qwen_pack: 'qwen_status qwen_pack(const uint8_t *source, size_t source_length, const uint8_t *destination, size_t destination_length, const qwen_pack_options *options, qwen_work_callback *callback, void *user, _Inout_ qwen_pack_info *info)',
   qwen_pack_verify: 'qwen_status qwen_pack_verify(const uint8_t *path, size_t path_length, qwen_work_callback *callback, void *user)',
   qwen_tokenize: 'qwen_status qwen_tokenize(const qwen_model *model, const uint8_t *text, size_t length, uint32_t flags, _Out_ int32_t *tokens, size_t capacity, _Out_ size_t *needed)',
   qwen_detokenize: 'qwen_status qwen_detokenize(const qwen_model *model, const int32_t *tokens, size_t count, uint32_t flags, _Out_ uint8_t *text, size_t capacity, _Out_ size_t *needed)',

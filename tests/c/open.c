@@ -259,6 +259,7 @@ int main(int argc, char **argv) {
     EXPECT(QWEN_ERROR_IO, qwen_pack(argv[1], QWEN_NUL, "/no/such/x", QWEN_NUL, NULL, NULL, NULL, NULL));
     made.struct_size = 4;
     INVALID(qwen_pack(argv[1], QWEN_NUL, other, QWEN_NUL, NULL, NULL, NULL, &made));
+    made.struct_size = sizeof made;
 
     /* Quantized, ahead of time and when it is opened: the same. */
     for (int32_t format = QWEN_WEIGHTS_INT8; format <= QWEN_WEIGHTS_INT4; format++) {

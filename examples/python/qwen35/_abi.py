@@ -41,6 +41,9 @@ qwen_compute = ctypes.c_int32
 qwen_open_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p)
 qwen_log_level = ctypes.c_int32
 qwen_log_callback = ctypes.CFUNCTYPE(None, qwen_log_level, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p)
+qwen_weights = ctypes.c_int32
+qwen_compute = ctypes.c_int32
+qwen_open_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p)
 
 
 class qwen_model_options(ctypes.Structure):
@@ -110,6 +113,15 @@ class qwen_model_cost(ctypes.Structure):
 
 
 qwen_work_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p)
+
+
+class qwen_pack_options(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("flags", ctypes.c_uint32),
+        ("weights", qwen_weights),
+        ("threads", ctypes.c_uint32),
+    ]
 
 
 class qwen_pack_info(ctypes.Structure):
@@ -349,6 +361,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         ctypes.c_size_t,
         ctypes.c_char_p,
         ctypes.c_size_t,
+        ctypes.POINTER(qwen_pack_options),
         qwen_work_callback,
         ctypes.c_void_p,
         ctypes.POINTER(qwen_pack_info),
