@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use qwen35::dispatch;
 use qwen35::kernels::simd::{Isa, LANES, Simd};
 use qwen35::kernels::{
-    AttentionShape, Cancel, Compute, ConvTaps, DeltaShape, KvElement, KvPages, KvShape, attention,
-    causal_conv_silu, delta_rule,
+    AttentionShape, Buffer, Cancel, Compute, ConvTaps, DeltaShape, KvElement, KvPages, KvShape,
+    attention, causal_conv_silu, delta_rule,
 };
 use qwen35::pool::Pool;
 
@@ -83,7 +83,8 @@ fn multiply_adds(isa: Isa) -> f64 {
 
 /// Bytes a second that all threads together read from memory.
 fn bandwidth(c: &Compute) -> f64 {
-    let data = vec![1.0f32; 64 << 20];
+    let mut data = Buffer::zeroed(64 << 20, "bandwidth").unwrap();
+    data.fill(1.0f32);
     let chunk = 1 << 18;
     let time = best(c.pool.threads() == 1, || {
         c.run(data.len() / chunk, |n| {
@@ -144,8 +145,11 @@ impl Bench<'_> {
         let shape = DeltaShape { key_heads: 16, value_heads: 16, key_dim: 128, value_dim: 128 };
         // As many layers as the model has, so that states come from memory as they do there.
         let layers = 18;
-        let mut states =
-            [numbers(layers * shape.state_len(), 0.1), numbers(layers * shape.state_len(), 0.1)];
+        let mut states = [(); 2].map(|()| {
+            let mut state = Buffer::zeroed(layers * shape.state_len(), "states").unwrap();
+            state.copy_from_slice(&numbers(layers * shape.state_len(), 0.1));
+            state
+        });
         for tokens in [1, 2, 4, 8, 64, 256] {
             let qkv = numbers(tokens * shape.qkv_width(), 1.0);
             let g: Vec<f32> = numbers(tokens * 16, 0.5).iter().map(|x| -x.abs()).collect();

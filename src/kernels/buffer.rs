@@ -1,7 +1,7 @@
 //! Zeroed, cache-line aligned memory whose allocation can fail.
 #![allow(unsafe_code)]
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::alloc::{Layout, alloc, dealloc};
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -13,6 +13,8 @@ use crate::{Error, Result};
 
 /// A vector register of the widest instruction set, and a cache line.
 const ALIGNMENT: usize = 64;
+/// A large page of the system; buffers of this size and more are aligned to it.
+const LARGE: usize = 2 << 20;
 
 /// Elements for which all bits zero is a value and which need no drop.
 ///
@@ -58,12 +60,31 @@ impl<T: Plain> Buffer<T> {
         let refused = || Error::out_of_memory(what, len.saturating_mul(size_of::<T>()));
         let layout = Self::layout(len).ok_or_else(refused)?;
         // SAFETY: the layout has a size other than zero.
-        let data = NonNull::new(unsafe { alloc_zeroed(layout) }.cast()).ok_or_else(refused)?;
+        let data: NonNull<T> = NonNull::new(unsafe { alloc(layout) }.cast()).ok_or_else(refused)?;
+        if layout.size() >= LARGE {
+            // Before the first touch. Advice only: without large pages all works as well,
+            // only slower.
+            // SAFETY: the range is the allocation, and the advice does not change contents.
+            unsafe { libc::madvise(data.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE) };
+        }
+        // SAFETY: `data` points to room for `len` elements.
+        unsafe { data.as_ptr().write_bytes(0, len) };
         Ok(Self { data, len })
     }
 
+    /// A copy; `what` names the purpose in the error.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn try_clone(&self, what: &str) -> Result<Self> {
+        let mut copy = Self::zeroed(self.len, what)?;
+        copy.copy_from_slice(self);
+        Ok(copy)
+    }
+
     fn layout(len: usize) -> Option<Layout> {
-        Layout::array::<T>(len).ok()?.align_to(ALIGNMENT).ok()
+        let layout = Layout::array::<T>(len).ok()?;
+        layout.align_to(if layout.size() >= LARGE { LARGE } else { ALIGNMENT }).ok()
     }
 }
 

@@ -19,7 +19,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use super::buffer::{Buffer, Scratch, with_scratch};
-use super::simd::{LANES, Simd};
+use super::simd::{LANES, Simd, fence, prefetch_far};
 use super::{Compute, math};
 use crate::dispatch;
 use crate::pool::SharedMut;
@@ -32,6 +32,10 @@ const VECTORS: usize = 2;
 const BLOCK: usize = VECTORS * LANES;
 /// Tokens prepared at a time, and computed between two looks at the cancel flag.
 const CHUNK: usize = 64;
+/// Up to here a call is bound by memory.
+const FEW_TOKENS: usize = 8;
+/// Bytes of state in one layer from which on the new state is written past the caches.
+const STREAM_BYTES: usize = 512 << 10;
 
 thread_local!(static SCRATCH: Scratch = const { RefCell::new(Buffer::empty()) });
 
@@ -98,6 +102,7 @@ pub fn delta_rule(
         state_out.copy_from_slice(state_in);
         return;
     }
+    let state_out_address = state_out.as_ptr().addr();
     let call = Call {
         shape,
         tokens,
@@ -108,9 +113,16 @@ pub fn delta_rule(
         state_out: SharedMut::new(state_out),
         out: SharedMut::new(out),
         c,
+        // What is larger than a share of the caches will not be in them when it is needed
+        // again, a token later.
+        stream: size_of_val(state_in) >= STREAM_BYTES
+            && shape.value_dim.is_multiple_of(LANES)
+            && state_in.as_ptr().addr().is_multiple_of(64)
+            && state_out_address.is_multiple_of(64),
     };
-    // A task is a key head with its value heads; when those do not spread evenly over the
-    // threads, a part of their columns.
+    // The unit is a key head with its value heads; when those do not spread evenly over the
+    // threads, a part of their columns. With few tokens most of the time goes into fetching
+    // states: then a task is a run of units, so that the next state is known.
     let blocks = shape.value_dim.div_ceil(BLOCK);
     let threads = c.pool.threads();
     let parts = if shape.key_heads.is_multiple_of(threads) || shape.key_heads >= 4 * threads {
@@ -118,12 +130,19 @@ pub fn delta_rule(
     } else {
         blocks.min(threads)
     };
-    c.run(shape.key_heads * parts, |task| {
-        let (head, part) = (task / parts, task % parts);
-        let range = part * blocks / parts..(part + 1) * blocks / parts;
-        c.note(with_scratch(&SCRATCH, call.scratch_len(range.len()), |scratch| {
-            dispatch!(c.isa, s => call.key_head(s, head, range, scratch));
-        }));
+    let units = shape.key_heads * parts;
+    let tasks = if tokens <= FEW_TOKENS { units.min(2 * threads) } else { units };
+    c.run(tasks, |task| {
+        for unit in task * units / tasks..(task + 1) * units / tasks {
+            let (head, part) = (unit / parts, unit % parts);
+            let range = part * blocks / parts..(part + 1) * blocks / parts;
+            c.note(with_scratch(&SCRATCH, call.scratch_len(range.len()), |scratch| {
+                dispatch!(c.isa, s => call.key_head(s, head, range, scratch));
+            }));
+        }
+        if call.stream {
+            fence();
+        }
     });
 }
 
@@ -138,6 +157,8 @@ struct Call<'a> {
     state_out: SharedMut<'a, f32>,
     out: SharedMut<'a, f32>,
     c: &'a Compute<'a>,
+    /// Write the last state past the caches.
+    stream: bool,
 }
 
 /// A block of columns in memory: its first element and the distance between rows.
@@ -267,6 +288,18 @@ impl Call<'_> {
             let data = unsafe { self.state_out.as_mut_ptr().add(matrix) };
             target = Columns { data, stride: value_dim };
         }
+        // In the first two passes over this block, one line of the next head for each row:
+        // when this head is done, the next one is near.
+        let lines = key_dim * VECTORS;
+        let ahead = matrix - column + key_dim * value_dim + block * lines * LANES;
+        let ahead = |pass: usize| {
+            let at = ahead + pass * key_dim * LANES;
+            if is_first && pass < 2 && at < self.state_in.len() {
+                self.state_in.as_ptr().wrapping_add(at)
+            } else {
+                std::ptr::null()
+            }
+        };
         let mut update = None;
         for t in 0..tokens {
             let from = (first + t) * self.shape.qkv_width()
@@ -279,7 +312,8 @@ impl Call<'_> {
             let out = unsafe { self.out.part(to, columns) };
             // SAFETY: `source` and `here` hold `key_dim` rows of BLOCK columns that no
             // other task writes.
-            let next = unsafe { chunk.token(s, t, source, here, update.as_ref(), value, out) };
+            let next =
+                unsafe { chunk.token(s, t, source, here, update.as_ref(), value, out, ahead(t)) };
             if update.is_some() {
                 source = here;
             }
@@ -287,7 +321,29 @@ impl Call<'_> {
         }
         if let Some(update) = update {
             // SAFETY: as above, and `target` are columns that only this task touches.
-            unsafe { pass::<S, true, false>(s, source, target, &update, &[], &[]) };
+            unsafe {
+                if self.stream && is_last {
+                    pass::<S, true, false, true>(
+                        s,
+                        source,
+                        target,
+                        &update,
+                        &[],
+                        &[],
+                        ahead(tokens),
+                    );
+                } else {
+                    pass::<S, true, false, false>(
+                        s,
+                        source,
+                        target,
+                        &update,
+                        &[],
+                        &[],
+                        ahead(tokens),
+                    );
+                }
+            }
         }
         if is_last && !whole {
             for (i, row) in local.chunks_exact(BLOCK).enumerate() {
@@ -317,6 +373,7 @@ impl Chunk<'_> {
         before: Option<&Update<'s, S::F32>>,
         value: &[f32],
         out: &mut [f32],
+        ahead: *const f32,
     ) -> Update<'s, S::F32> {
         let key = &self.keys[t * self.key_dim..][..self.key_dim];
         let query = &self.queries[t * self.key_dim..][..self.key_dim];
@@ -325,8 +382,10 @@ impl Chunk<'_> {
         // SAFETY: the caller's contract.
         let (by_key, by_query) = unsafe {
             match before {
-                Some(update) => pass::<S, true, true>(s, source, here, update, key, query),
-                None => pass::<S, false, true>(s, source, here, &none, key, query),
+                Some(update) => {
+                    pass::<S, true, true, false>(s, source, here, update, key, query, ahead)
+                }
+                None => pass::<S, false, true, false>(s, source, here, &none, key, query, ahead),
             }
         };
         let (rate, product) = (s.splat(self.rates[t]), s.splat(self.products[t]));
@@ -345,33 +404,46 @@ impl Chunk<'_> {
 }
 
 /// One pass over a block of columns: with `UPDATE` writes the changed elements of `source`
-/// to `target`; with `READ` returns the (changed) block times `key` and times `query`.
+/// to `target`, past the caches if `STREAM`; with `READ` returns the (changed) block times
+/// `key` and times `query`. Prefetches from `ahead`, a line for each row, unless it is null.
 ///
 /// # Safety
 /// `source`, and `target` if `UPDATE`, hold `BLOCK` columns of as many rows as the keys
 /// have elements (all of the same length), and nobody else writes there.
 #[inline(always)]
-unsafe fn pass<S: Simd, const UPDATE: bool, const READ: bool>(
+#[allow(clippy::too_many_arguments)]
+unsafe fn pass<S: Simd, const UPDATE: bool, const READ: bool, const STREAM: bool>(
     s: S,
     source: Columns,
     target: Columns,
     update: &Update<S::F32>,
     key: &[f32],
     query: &[f32],
+    ahead: *const f32,
 ) -> ([S::F32; VECTORS], [S::F32; VECTORS]) {
     let mut by_key = [s.splat(0.0); VECTORS];
     let mut by_query = by_key;
+    // Copies, so that the compiler knows that the stores leave them alone.
+    let (decay, delta) = (update.decay, update.delta);
     let rows = update.key.len();
     debug_assert!(!READ || (key.len() == rows && query.len() == rows));
     for i in 0..rows {
+        if !ahead.is_null() {
+            prefetch_far(ahead.wrapping_add(i * LANES));
+        }
         // SAFETY: row `i` exists in every block and vector, by the contract.
         unsafe {
             for n in 0..VECTORS {
                 let mut x = s.load_ptr(source.data.add(i * source.stride + n * LANES));
                 if UPDATE {
-                    let kept = s.mul(update.decay, x);
-                    x = s.mul_add(s.splat(*update.key.get_unchecked(i)), update.delta[n], kept);
-                    s.store_ptr(target.data.add(i * target.stride + n * LANES), x);
+                    let kept = s.mul(decay, x);
+                    x = s.mul_add(s.splat(*update.key.get_unchecked(i)), delta[n], kept);
+                    let to = target.data.add(i * target.stride + n * LANES);
+                    if STREAM {
+                        s.stream_ptr(to, x);
+                    } else {
+                        s.store_ptr(to, x);
+                    }
                 }
                 if READ {
                     by_key[n] = s.mul_add(x, s.splat(*key.get_unchecked(i)), by_key[n]);

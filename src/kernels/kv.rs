@@ -1,10 +1,11 @@
 //! The key and value cache of one attention layer: pages of 64 tokens.
 //!
-//! A page holds, for every KV head, the keys of its tokens in panels of 16 tokens with the
-//! token index innermost, `[kv_heads][4][head_dim][16]`, so that 16 scores are computed side
-//! by side without a horizontal sum; and the values `[kv_heads][64][head_dim]`, rows padded
-//! with zeros to a multiple of 16. Pages start as zeros, so every element is always a
-//! number.
+//! A page holds, for every KV head, the keys of its tokens with the token index innermost,
+//! `[kv_heads][head_dim][64]`, so that scores are computed side by side without a horizontal
+//! sum; and the values in groups of 64 columns, `[kv_heads][groups][64 tokens][64]`, the
+//! last group as wide as is left, rounded up to 16 with zeros. Both are read from front to
+//! back, which the prefetchers of CPUs like. Pages start as zeros, so every element is
+//! always a number.
 //!
 //! Pages are shared by [`KvPages::fork`] and copied when one of the owners writes.
 #![allow(unsafe_code)]
@@ -19,8 +20,8 @@ use crate::{Error, Result, dispatch};
 
 /// Tokens of a page.
 pub const PAGE_TOKENS: usize = 64;
-/// Panels of [`LANES`] tokens in a page.
-pub(super) const PAGE_PANELS: usize = PAGE_TOKENS / LANES;
+/// Columns of a group of values.
+pub(super) const GROUP_COLUMNS: usize = 64;
 
 /// How keys and values are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,15 +54,15 @@ pub struct KvShape {
 }
 
 impl KvShape {
-    /// Elements from one row of values to the next.
-    pub(super) fn value_stride(self) -> usize {
+    /// Elements of a row of values, padding included.
+    pub(super) fn padded_dim(self) -> usize {
         self.head_dim.next_multiple_of(LANES)
     }
     fn head_keys(self) -> usize {
         PAGE_TOKENS * self.head_dim
     }
     fn head_values(self) -> usize {
-        PAGE_TOKENS * self.value_stride()
+        PAGE_TOKENS * self.padded_dim()
     }
     /// Elements of a page, or `None` when that overflows.
     fn page_len(self) -> Option<usize> {
@@ -180,9 +181,9 @@ fn cast<A: Element, B: Element>(x: &[A]) -> &[B] {
 
 /// One head of a page.
 pub(super) struct Head<'a, E> {
-    /// `[4][head_dim][16]`
+    /// `[head_dim][64]`
     pub keys: &'a [E],
-    /// `[64][value_stride]`
+    /// `[groups][64][columns of the group]`
     pub values: &'a [E],
 }
 
@@ -286,8 +287,8 @@ impl KvPages {
         let mut done = 0;
         while done < tokens {
             let slot = (position + done) % PAGE_TOKENS;
-            // Within one panel: the keys of up to 16 tokens are transposed together.
-            let n = (LANES - slot % LANES).min(tokens - done);
+            // Up to 16 tokens, whose keys are transposed together.
+            let n = LANES.min(PAGE_TOKENS - slot).min(tokens - done);
             let page = &mut self.pages[(position + done) / PAGE_TOKENS];
             let page = Arc::get_mut(page)
                 .ok_or_else(|| Error::internal("a reserved page is still shared"))?;
@@ -295,8 +296,8 @@ impl KvPages {
             let values = &values[done * width..][..n * width];
             let shape = self.shape;
             dispatch!(isa, s => match &mut page.data {
-                Data::F32(data) => write_panel(s, shape, data, slot, keys, values),
-                Data::F16(data) => write_panel(s, shape, data, slot, keys, values),
+                Data::F32(data) => write_rows(s, shape, data, slot, keys, values),
+                Data::F16(data) => write_rows(s, shape, data, slot, keys, values),
             });
             done += n;
         }
@@ -310,9 +311,9 @@ fn reserve<T>(list: &mut Vec<T>, more: usize) -> Result<()> {
     })
 }
 
-/// Writes tokens that lie in one panel, the first of them in slot `slot` of the page.
+/// Writes up to 16 tokens, the first of them in slot `slot` of the page.
 #[inline(always)]
-fn write_panel<S: Simd, E: Element>(
+fn write_rows<S: Simd, E: Element>(
     s: S,
     shape: KvShape,
     page: &mut [E],
@@ -323,12 +324,10 @@ fn write_panel<S: Simd, E: Element>(
     let KvShape { kv_heads, head_dim, .. } = shape;
     let width = kv_heads * head_dim;
     let tokens = keys.len() / width;
-    let (panel, lane) = (slot / LANES, slot % LANES);
-    assert!(lane + tokens <= LANES && slot < PAGE_TOKENS);
+    assert!(tokens <= LANES && slot + tokens <= PAGE_TOKENS);
     let (page_keys, page_values) = page.split_at_mut(kv_heads * shape.head_keys());
     for head in 0..kv_heads {
-        let panel = &mut page_keys[head * shape.head_keys() + panel * head_dim * LANES..]
-            [..head_dim * LANES];
+        let page_keys = &mut page_keys[head * shape.head_keys()..][..shape.head_keys()];
         for first in (0..head_dim).step_by(LANES) {
             let n = LANES.min(head_dim - first);
             let mut block = [[E::ZERO; LANES]; LANES];
@@ -337,22 +336,26 @@ fn write_panel<S: Simd, E: Element>(
                 // SAFETY: a row of `block` is 16 elements.
                 unsafe { E::store(s, row.as_mut_ptr(), s.load_part(source)) };
             }
-            for (d, lanes) in
-                panel[first * LANES..][..n * LANES].chunks_exact_mut(LANES).enumerate()
-            {
-                for (t, to) in lanes[lane..lane + tokens].iter_mut().enumerate() {
-                    *to = block[t][d];
+            for d in 0..n {
+                let to = &mut page_keys[(first + d) * PAGE_TOKENS + slot..][..tokens];
+                for (to, row) in to.iter_mut().zip(&block) {
+                    *to = row[d];
                 }
             }
         }
-        let stride = shape.value_stride();
-        let rows =
-            &mut page_values[head * shape.head_values() + slot * stride..][..tokens * stride];
-        for (t, row) in rows.chunks_exact_mut(stride).enumerate() {
-            let source = &values[t * width + head * head_dim..][..head_dim];
-            for (to, from) in row.chunks_exact_mut(LANES).zip(source.chunks(LANES)) {
-                // SAFETY: `to` is 16 elements.
-                unsafe { E::store(s, to.as_mut_ptr(), s.load_part(from)) };
+        let mut page_values = &mut page_values[head * shape.head_values()..][..shape.head_values()];
+        for first in (0..head_dim).step_by(GROUP_COLUMNS) {
+            let columns = GROUP_COLUMNS.min(shape.padded_dim() - first);
+            let (group, rest) = page_values.split_at_mut(PAGE_TOKENS * columns);
+            page_values = rest;
+            let rows = group[slot * columns..][..tokens * columns].chunks_exact_mut(columns);
+            for (t, row) in rows.enumerate() {
+                let source = &values[t * width + head * head_dim + first..];
+                let source = &source[..columns.min(head_dim - first)];
+                for (to, from) in row.chunks_exact_mut(LANES).zip(source.chunks(LANES)) {
+                    // SAFETY: `to` is 16 elements.
+                    unsafe { E::store(s, to.as_mut_ptr(), s.load_part(from)) };
+                }
             }
         }
     }
@@ -383,9 +386,11 @@ mod tests {
             for h in 0..shape.kv_heads {
                 let head = page.head::<E>(shape, h);
                 for d in 0..shape.head_dim {
-                    let key = head.keys[(slot / LANES * shape.head_dim + d) * LANES + slot % LANES];
+                    let key = head.keys[d * PAGE_TOKENS + slot];
                     assert_eq!(key.into(), first_sign * value(t, h, d));
-                    let v = head.values[slot * shape.value_stride() + d];
+                    let (group, d64) = (d / GROUP_COLUMNS, d % GROUP_COLUMNS);
+                    let columns = GROUP_COLUMNS.min(shape.padded_dim() - group * GROUP_COLUMNS);
+                    let v = head.values[group * GROUP_COLUMNS * PAGE_TOKENS + slot * columns + d64];
                     assert_eq!(v.into(), -first_sign * value(t, h, d));
                 }
             }
@@ -396,7 +401,7 @@ mod tests {
     fn rows_come_back_under_any_chunking() {
         for isa in Isa::available() {
             for element in [KvElement::F32, KvElement::F16] {
-                for (kv_heads, head_dim) in [(1, 1), (2, 24), (3, 16), (2, 5)] {
+                for (kv_heads, head_dim) in [(1, 1), (2, 24), (3, 16), (2, 5), (2, 150)] {
                     let shape = KvShape { kv_heads, head_dim, element };
                     for chunk in [1, 3, 16, 64, 75, 150] {
                         let mut pages = KvPages::new(shape);

@@ -1,7 +1,7 @@
 //! The state of one sequence: what a session owns and a fork copies.
 
 use crate::checkpoint::{Config, LayerKind};
-use crate::kernels::{KvElement, KvPages, KvShape};
+use crate::kernels::{Buffer, KvElement, KvPages, KvShape};
 use crate::{Error, Result};
 
 /// Everything the network remembers of the tokens it has seen.
@@ -24,10 +24,10 @@ pub struct State {
 #[derive(Default)]
 pub struct Recurrent {
     /// `[linear layers][VH, DK, DV]`, `f32`: 16-bit states lose long-range memory.
-    pub delta: Vec<f32>,
+    pub delta: Buffer<f32>,
     /// `[linear layers][width - 1, C]`: the last inputs of the convolution, before its
     /// activation, oldest first.
-    pub conv: Vec<f32>,
+    pub conv: Buffer<f32>,
 }
 
 /// Sizes of one layer's part of a [`Recurrent`].
@@ -62,8 +62,8 @@ impl Recurrent {
     /// All zero: the state before the first token.
     pub fn zeros(shape: RecurrentShape) -> Result<Self> {
         Ok(Self {
-            delta: zeros(shape.layers * shape.delta, "the recurrent state")?,
-            conv: zeros(shape.layers * shape.conv, "the convolution state")?,
+            delta: Buffer::zeroed(shape.layers * shape.delta, "the recurrent state")?,
+            conv: Buffer::zeroed(shape.layers * shape.conv, "the convolution state")?,
         })
     }
 }
@@ -101,8 +101,8 @@ impl State {
         Ok(Self {
             position: self.position,
             recurrent: Recurrent {
-                delta: copy(&self.recurrent.delta, "a copy of the recurrent state")?,
-                conv: copy(&self.recurrent.conv, "a copy of the convolution state")?,
+                delta: self.recurrent.delta.try_clone("a copy of the recurrent state")?,
+                conv: self.recurrent.conv.try_clone("a copy of the convolution state")?,
             },
             kv: self.kv.iter().map(KvPages::fork).collect::<Result<_>>()?,
             last_hidden: copy(&self.last_hidden, "a copy of the hidden state")?,

@@ -225,8 +225,11 @@ impl Call<'_> {
             if self.c.is_over() {
                 return false;
             }
-            let head = self.kv.pages()[page].head::<E>(self.kv.shape(), tile.kv_head);
-            tile.page(s, &head, page * PAGE_TOKENS, to, scratch);
+            let pages = self.kv.pages();
+            let head = pages[page].head::<E>(self.kv.shape(), tile.kv_head);
+            let next = pages.get(page + 1);
+            let next = next.map(|next| next.head::<E>(self.kv.shape(), tile.kv_head));
+            tile.page(s, &head, next.as_ref(), page * PAGE_TOKENS, to, scratch);
         }
         true
     }

@@ -3,9 +3,16 @@
 #![allow(clippy::needless_range_loop)]
 #![allow(unsafe_code)]
 
-use super::super::kv::{Element, Head, KvShape, PAGE_PANELS, PAGE_TOKENS};
+use std::ptr::null;
+
+use super::super::kv::{Element, GROUP_COLUMNS, Head, KvShape, PAGE_TOKENS};
 use super::super::math;
-use super::super::simd::{LANES, Simd};
+use super::super::simd::{LANES, Simd, prefetch_far};
+
+/// Vectors of tokens in a page.
+const PAGE_VECTORS: usize = PAGE_TOKENS / LANES;
+/// Vectors of columns in a group of values.
+const GROUP_VECTORS: usize = GROUP_COLUMNS / LANES;
 
 /// Rows that share keys and values: the query heads of one KV head for some tokens, token by
 /// token.
@@ -51,7 +58,7 @@ impl Tile {
 
     /// Floats of a [`Softmax`].
     pub fn softmax_len(&self) -> usize {
-        2 * self.padded_rows() + self.rows() * self.shape.value_stride()
+        2 * self.padded_rows() + self.rows() * self.shape.padded_dim()
     }
 
     /// Floats of scratch memory.
@@ -89,12 +96,14 @@ impl Tile {
         }
     }
 
-    /// Takes the page that begins at the token `start` into `softmax`.
+    /// Takes the page that begins at the token `start` into `softmax`. `next` is the page
+    /// that will be needed after it: it is prefetched, evenly over the computation.
     #[inline(always)]
     pub fn page<S: Simd, E: Element>(
         &self,
         s: S,
         head: &Head<E>,
+        next: Option<&Head<E>>,
         start: usize,
         softmax: &mut Softmax,
         scratch: &mut [f32],
@@ -106,19 +115,22 @@ impl Tile {
         // Tokens of the page that the last row sees, and with it some other row may.
         let seen = PAGE_TOKENS.min(self.end() - start);
 
-        let panels = seen.div_ceil(LANES);
+        let vectors = seen.div_ceil(LANES);
+        let next_keys = next.map_or(null(), |next| next.keys.as_ptr());
+        let next_values = next.map_or(null(), |next| next.values.as_ptr());
         for row in (first..rows).step_by(GROUP_ROWS) {
             let count = GROUP_ROWS.min(rows - row);
             let queries = &work.queries[row * head_dim..][..count * head_dim];
             let scores = &mut work.scores[row * PAGE_TOKENS..][..count * PAGE_TOKENS];
-            scores_of(s, queries, count, head.keys, panels, scores);
+            let ahead = if row == first { next_keys } else { null() };
+            scores_of(s, queries, count, head.keys, vectors, scores, ahead);
         }
         for row in first..rows {
             let seen = seen.min(self.position + row / self.group + 1 - start);
             let scores = &mut work.scores[row * PAGE_TOKENS..][..PAGE_TOKENS];
             scores[seen..].fill(f32::NEG_INFINITY);
             let mut max = s.load(scores);
-            for n in 1..PAGE_PANELS {
+            for n in 1..PAGE_VECTORS {
                 max = s.max(max, s.load(&scores[n * LANES..]));
             }
             let (old, max) = (softmax.max[row], s.max_lane(max));
@@ -140,18 +152,19 @@ impl Tile {
             }
             scores[seen..].fill(0.0);
             let mut sum = s.load(scores);
-            for n in 1..PAGE_PANELS {
+            for n in 1..PAGE_VECTORS {
                 sum = s.add(sum, s.load(&scores[n * LANES..]));
             }
             softmax.sum[row] = softmax.sum[row] * work.factors[row] + s.sum(sum);
         }
-        let stride = self.shape.value_stride();
+        let stride = self.shape.padded_dim();
         for row in (first..rows).step_by(GROUP_ROWS) {
             let count = GROUP_ROWS.min(rows - row);
             let weights = &work.scores[row * PAGE_TOKENS..][..count * PAGE_TOKENS];
             let factors = &work.factors[row..row + count];
             let out = &mut softmax.out[row * stride..][..count * stride];
-            values_of(s, weights, factors, count, head.values, seen, stride, out);
+            let ahead = if row == first { next_values } else { null() };
+            values_of(s, weights, factors, count, head.values, seen, stride, out, ahead);
         }
     }
 }
@@ -173,7 +186,7 @@ impl<'a> Softmax<'a> {
         assert_eq!(memory.len(), tile.softmax_len());
         let (max, rest) = memory.split_at_mut(tile.padded_rows());
         let (sum, out) = rest.split_at_mut(tile.padded_rows());
-        Self { max, sum, out, stride: tile.shape.value_stride() }
+        Self { max, sum, out, stride: tile.shape.padded_dim() }
     }
 
     /// Over no tokens.
@@ -259,30 +272,51 @@ macro_rules! with_rows {
     };
 }
 
-/// Scores of `count` rows of queries against the first `panels` panels of keys.
+/// Prefetches what `vectors` vectors at `index` take, of an array at `ahead`, unless null.
 #[inline(always)]
+fn fetch<E>(ahead: *const E, index: usize, vectors: usize) {
+    let bytes = vectors * LANES * size_of::<E>();
+    if !ahead.is_null() {
+        let at = ahead.cast::<u8>().wrapping_add(index * LANES * size_of::<E>());
+        for line in 0..bytes.div_ceil(64) {
+            prefetch_far(at.wrapping_add(line * 64));
+        }
+    }
+}
+
+/// `pointer` moved by `count` elements; null stays null.
+#[inline(always)]
+fn offset<E>(pointer: *const E, count: usize) -> *const E {
+    if pointer.is_null() { pointer } else { pointer.wrapping_add(count) }
+}
+
+/// Scores of `count` rows of queries against the first `vectors` vectors of tokens.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
 fn scores_of<S: Simd, E: Element>(
     s: S,
     queries: &[f32],
     count: usize,
     keys: &[E],
-    panels: usize,
+    vectors: usize,
     scores: &mut [f32],
+    ahead: *const E,
 ) {
     let head_dim = queries.len() / count;
-    assert!((1..=GROUP_ROWS).contains(&count) && panels <= PAGE_PANELS);
+    assert!((1..=GROUP_ROWS).contains(&count) && vectors <= PAGE_VECTORS);
     assert!(queries.len() == count * head_dim && scores.len() == count * PAGE_TOKENS);
-    assert!(keys.len() == PAGE_PANELS * head_dim * LANES);
+    assert!(keys.len() == head_dim * PAGE_TOKENS);
     with_rows!(count, M => {
         let (queries, keys, scores) = (queries.as_ptr(), keys.as_ptr(), scores.as_mut_ptr());
         // SAFETY: the lengths were just checked.
         unsafe {
-            if wide::<S>() && panels > 1 {
-                panels_of::<S, E, M, PAGE_PANELS>(s, queries, head_dim, keys, scores);
+            if wide::<S>() && vectors > 1 {
+                products_of::<S, E, M, PAGE_VECTORS>(s, queries, head_dim, keys, scores, ahead);
             } else {
-                for n in 0..panels {
-                    let keys = keys.add(n * head_dim * LANES);
-                    panels_of::<S, E, M, 1>(s, queries, head_dim, keys, scores.add(n * LANES));
+                for n in 0..vectors {
+                    let (keys, scores) = (keys.add(n * LANES), scores.add(n * LANES));
+                    let ahead = offset(ahead, n * head_dim * LANES);
+                    products_of::<S, E, M, 1>(s, queries, head_dim, keys, scores, ahead);
                 }
             }
         }
@@ -290,23 +324,25 @@ fn scores_of<S: Simd, E: Element>(
 }
 
 /// # Safety
-/// `queries`: `M` rows of `head_dim`; `keys`: `N` panels; `scores`: `M` rows of
-/// [`PAGE_TOKENS`], of which the first `N` vectors are written.
+/// `queries`: `M` rows of `head_dim`; `keys`: `N` vectors in each of `head_dim` rows of
+/// [`PAGE_TOKENS`]; `scores`: `M` rows of [`PAGE_TOKENS`], of which `N` vectors are written.
 #[inline(always)]
-unsafe fn panels_of<S: Simd, E: Element, const M: usize, const N: usize>(
+unsafe fn products_of<S: Simd, E: Element, const M: usize, const N: usize>(
     s: S,
     queries: *const f32,
     head_dim: usize,
     keys: *const E,
     scores: *mut f32,
+    ahead: *const E,
 ) {
     // SAFETY: all accesses are within the rows and panels of the contract.
     unsafe {
         let mut sums = [[s.splat(0.0); N]; M];
         for d in 0..head_dim {
             let mut key = [s.splat(0.0); N];
+            fetch(ahead, d * N, N);
             for n in 0..N {
-                key[n] = E::load(s, keys.add((n * head_dim + d) * LANES));
+                key[n] = E::load(s, keys.add(d * PAGE_TOKENS + n * LANES));
             }
             for m in 0..M {
                 let query = s.splat(*queries.add(m * head_dim + d));
@@ -335,6 +371,7 @@ fn values_of<S: Simd, E: Element>(
     seen: usize,
     stride: usize,
     out: &mut [f32],
+    ahead: *const E,
 ) {
     assert!((1..=GROUP_ROWS).contains(&count) && seen <= PAGE_TOKENS);
     assert!(stride.is_multiple_of(LANES) && values.len() == PAGE_TOKENS * stride);
@@ -342,36 +379,50 @@ fn values_of<S: Simd, E: Element>(
     assert!(out.len() == count * stride);
     with_rows!(count, M => {
         let (weights, factors) = (weights.as_ptr(), factors.as_ptr());
-        let mut at = 0;
         // SAFETY: the lengths were just checked, and `at` stays within a row.
         unsafe {
-            while wide::<S>() && at + 4 * LANES <= stride {
-                let (values, out) = (values.as_ptr().add(at), out.as_mut_ptr().add(at));
-                columns_of::<S, E, M, 4>(s, weights, factors, values, seen, stride, out);
-                at += 4 * LANES;
-            }
-            while at < stride {
-                let (values, out) = (values.as_ptr().add(at), out.as_mut_ptr().add(at));
-                columns_of::<S, E, M, 1>(s, weights, factors, values, seen, stride, out);
-                at += LANES;
+            for at in (0..stride).step_by(GROUP_COLUMNS) {
+                let columns = GROUP_COLUMNS.min(stride - at);
+                let values = values.as_ptr().add(at * PAGE_TOKENS);
+                let ahead = offset(ahead, at * PAGE_TOKENS);
+                let out = out.as_mut_ptr().add(at);
+                if wide::<S>() && columns == GROUP_COLUMNS {
+                    let value = Values { values, columns, seen, ahead };
+                    columns_of::<S, E, M, GROUP_VECTORS>(s, weights, factors, value, stride, out);
+                    continue;
+                }
+                for n in (0..columns).step_by(LANES) {
+                    let ahead = offset(ahead, n * PAGE_TOKENS);
+                    let value = Values { values: values.add(n), columns, seen, ahead };
+                    columns_of::<S, E, M, 1>(s, weights, factors, value, stride, out.add(n));
+                }
             }
         }
     });
 }
 
+/// A group of values, or some columns of one: `seen` rows, `columns` apart.
+struct Values<E> {
+    values: *const E,
+    columns: usize,
+    seen: usize,
+    /// What to prefetch meanwhile.
+    ahead: *const E,
+}
+
 /// # Safety
-/// `weights`: `M` rows of [`PAGE_TOKENS`]; `factors`: `M`; `values`: `N` vectors in each of
-/// `seen` rows, `stride` apart; `out`: `N` vectors in each of `M` rows, `stride` apart.
+/// `weights`: `M` rows of [`PAGE_TOKENS`]; `factors`: `M`; `value`: `N` vectors in each row;
+/// `out`: `N` vectors in each of `M` rows, `stride` apart.
 #[inline(always)]
 unsafe fn columns_of<S: Simd, E: Element, const M: usize, const N: usize>(
     s: S,
     weights: *const f32,
     factors: *const f32,
-    values: *const E,
-    seen: usize,
+    value: Values<E>,
     stride: usize,
     out: *mut f32,
 ) {
+    let Values { values, columns, seen, ahead } = value;
     // SAFETY: all accesses are within the rows of the contract.
     unsafe {
         let mut sums = [[s.splat(0.0); N]; M];
@@ -383,8 +434,9 @@ unsafe fn columns_of<S: Simd, E: Element, const M: usize, const N: usize>(
         }
         for j in 0..seen {
             let mut value = [s.splat(0.0); N];
+            fetch(ahead, j * N, N);
             for n in 0..N {
-                value[n] = E::load(s, values.add(j * stride + n * LANES));
+                value[n] = E::load(s, values.add(j * columns + n * LANES));
             }
             for m in 0..M {
                 let weight = s.splat(*weights.add(m * PAGE_TOKENS + j));

@@ -82,6 +82,13 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
+    unsafe fn stream_ptr(self, x: *mut f32, v: Self::F32) {
+        unsafe {
+            _mm256_stream_ps(x, v.0);
+            _mm256_stream_ps(x.add(8), v.1);
+        }
+    }
+    #[inline(always)]
     unsafe fn store_f16_ptr(self, x: *mut f16, v: Self::F32) {
         unsafe {
             _mm_storeu_si128(x.cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v.0));

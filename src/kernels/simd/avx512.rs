@@ -67,6 +67,10 @@ impl Simd for Avx512 {
         unsafe { _mm512_storeu_ps(x, v) }
     }
     #[inline(always)]
+    unsafe fn stream_ptr(self, x: *mut f32, v: Self::F32) {
+        unsafe { _mm512_stream_ps(x, v) }
+    }
+    #[inline(always)]
     unsafe fn store_f16_ptr(self, x: *mut f16, v: Self::F32) {
         unsafe {
             _mm256_storeu_si256(x.cast(), _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v));

@@ -20,7 +20,7 @@ mod avx2;
 mod avx512;
 mod scalar;
 
-use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
+use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch, _mm_sfence};
 
 use half::{bf16, f16};
 
@@ -80,6 +80,12 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// # Safety
     /// `x` points to 16 writable elements, of any alignment.
     unsafe fn store_ptr(self, x: *mut f32, v: Self::F32);
+    /// Writes the lanes to `x[0..16]` past the caches, where the instruction set can. To be
+    /// followed by a [`fence`] before anyone else is told about the data.
+    ///
+    /// # Safety
+    /// `x` points to 16 writable elements, aligned to 64 bytes.
+    unsafe fn stream_ptr(self, x: *mut f32, v: Self::F32);
     /// Writes the lanes, rounded to nearest even, as F16.
     ///
     /// # Safety
@@ -201,6 +207,13 @@ pub fn prefetch<T>(p: *const T) {
 pub fn prefetch_far<T>(p: *const T) {
     // SAFETY: as in `prefetch`.
     unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) }
+}
+
+/// Orders the writes of [`Simd::stream_ptr`] before all later ones.
+#[inline(always)]
+pub fn fence() {
+    // SAFETY: part of every x86-64 CPU.
+    unsafe { _mm_sfence() }
 }
 
 /// The instruction set that computes, chosen once.

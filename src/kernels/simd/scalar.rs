@@ -46,6 +46,11 @@ impl Simd for Scalar {
         unsafe { x.cast::<[f32; LANES]>().write_unaligned(v) }
     }
     #[inline(always)]
+    unsafe fn stream_ptr(self, x: *mut f32, v: Self::F32) {
+        // SAFETY: as above.
+        unsafe { self.store_ptr(x, v) }
+    }
+    #[inline(always)]
     unsafe fn store_f16_ptr(self, x: *mut f16, v: Self::F32) {
         // SAFETY: 16 writable elements, by the contract.
         unsafe { x.cast::<[f16; LANES]>().write_unaligned(v.map(f16::from_f32_const)) }
