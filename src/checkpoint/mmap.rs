@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use half::{bf16, f16};
-use memmap2::{Mmap, MmapMut, MmapOptions};
+use memmap2::{Mmap, MmapMut, MmapOptions, UncheckedAdvice};
 
 use super::input::open_regular;
 use crate::error::{Error, Result, shown};
@@ -23,8 +23,10 @@ pub trait HostMemory: Send + Sync {
 pub(crate) enum Mapping {
     /// An empty file cannot be mapped.
     Empty,
-    /// Pages of a file, or of memory of our own.
-    Pages(Mmap),
+    /// Pages of a file.
+    File(Mmap),
+    /// Pages of memory of our own.
+    Own(Mmap),
     Host(Box<dyn HostMemory>),
 }
 
@@ -56,7 +58,7 @@ impl Mapping {
         // No read-ahead of the whole file: that would read vision and drafting weights that the
         // text model never touches.
         let _ = map.advise(memmap2::Advice::HugePage);
-        Ok(Mapping::Pages(map))
+        Ok(Mapping::File(map))
     }
 
     /// `length` bytes of our own, filled by `fill`. They begin at a page.
@@ -78,26 +80,45 @@ impl Mapping {
         let mut map = MmapMut::map_anon(length).map_err(|_| refused())?;
         let _ = map.advise(memmap2::Advice::HugePage);
         fill(&mut map)?;
-        Ok(Mapping::Pages(map.make_read_only().map_err(|_| refused())?))
+        Ok(Mapping::Own(map.make_read_only().map_err(|_| refused())?))
     }
 
     /// The bytes of the file.
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Mapping::Empty => &[],
-            Mapping::Pages(map) => map,
+            Mapping::File(map) | Mapping::Own(map) => map,
             Mapping::Host(memory) => memory.bytes(),
         }
     }
 
     /// Asks the system to read the bytes of `range` from the disk, without waiting for them.
     pub(crate) fn will_need(&self, range: Range<usize>) {
-        if let Mapping::Pages(map) = self
+        if let Mapping::File(map) = self
             && range.start < range.end
             && range.end <= map.len()
         {
             // Advice only: its failure does not matter.
             let _ = map.advise_range(memmap2::Advice::WillNeed, range.start, range.len());
+        }
+    }
+}
+
+impl Mapping {
+    /// Gives the memory pages of `range` back to the system, which reads them from the file
+    /// again when they are needed. Does nothing where there is no file.
+    fn release(&self, range: Range<usize>) {
+        if let Mapping::File(map) = self
+            && range.start < range.end
+            && range.end <= map.len()
+        {
+            // SAFETY: the map is private, read-only and backed by the file: a page that was
+            // given back holds the same bytes when it is next read, by whatever thread, so
+            // that no reference to it sees a change. Writing into the file is excluded as in
+            // `Mapping::open`. Advice only: its failure does not matter.
+            let _ = unsafe {
+                map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len())
+            };
         }
     }
 }
@@ -163,6 +184,21 @@ impl Bytes {
                 };
                 &all[..*length]
             }
+        }
+    }
+
+    /// Whether [`Bytes::release`] does something: they are pages of a file.
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self, Bytes::Mapped { map, .. } if matches!(**map, Mapping::File(_)))
+    }
+
+    /// Gives the memory pages of the bytes `part` back to the system, which reads them from
+    /// the file again when they are needed.
+    pub(super) fn release(&self, part: Range<usize>) {
+        if let Bytes::Mapped { map, range } = self
+            && part.end <= range.len()
+        {
+            map.release(range.start + part.start..range.start + part.end);
         }
     }
 

@@ -183,6 +183,18 @@ impl Tensor {
         Ok(Tensor { data: self.data.detached()?, ..self.clone() })
     }
 
+    /// Whether [`Tensor::release`] does something: the elements lie in a mapped file.
+    pub(crate) fn is_file(&self) -> bool {
+        self.data.is_file()
+    }
+
+    /// Gives the memory pages of the elements `range` back to the system, which reads them
+    /// from the file again when they are needed. Advice only.
+    pub(crate) fn release(&self, range: std::ops::Range<usize>) {
+        let size = self.dtype.bits() as usize / 8;
+        self.data.release(range.start * size..range.end * size);
+    }
+
     /// A copy of the elements as F32, which holds all three types exactly.
     pub fn to_f32(&self) -> Vec<f32> {
         if let Some(x) = self.bf16() {

@@ -37,7 +37,7 @@ pub use conv::{ConvTaps, causal_conv_silu};
 pub use delta::{DeltaShape, delta_rule};
 pub use elementwise::*;
 pub use kv::{KvElement, KvPages, KvShape, PAGE_TOKENS};
-pub use linear::{Job, Mode, linear, linear_swiglu};
+pub use linear::{Job, Mode, SHORT_BLOCK, ShortRows, linear, linear_rows, linear_swiglu};
 pub use quantized::TileFormat;
 pub use simd::Isa;
 
@@ -223,6 +223,22 @@ impl<'a> Matrix<'a> {
         Self { weights, rows, cols }
     }
 
+    /// The rows `rows` as a matrix.
+    ///
+    /// # Panics
+    /// If there are no such rows, or they are quantized.
+    pub fn part(&self, rows: std::ops::Range<usize>) -> Self {
+        assert!(rows.start <= rows.end && rows.end <= self.rows, "rows {rows:?} of {}", self.rows);
+        let range = rows.start * self.cols..rows.end * self.cols;
+        let weights = match self.weights {
+            Weights::Bf16(w) => Weights::Bf16(&w[range]),
+            Weights::F16(w) => Weights::F16(&w[range]),
+            Weights::F32(w) => Weights::F32(&w[range]),
+            Weights::Tiles(..) => panic!("a part of quantized weights"),
+        };
+        Self { weights, rows: rows.len(), cols: self.cols }
+    }
+
     /// Writes row `row` as `f32` (an embedding lookup); `out` has `cols` elements.
     ///
     /// # Panics
@@ -244,4 +260,4 @@ impl<'a> Matrix<'a> {
 }
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;

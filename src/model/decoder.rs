@@ -18,7 +18,7 @@ use super::weights::{Mixer, NetworkWeights};
 use super::workspace::Workspace;
 use super::{attention, deltanet, mlp};
 use crate::checkpoint::Config;
-use crate::kernels::{Compute, Job, linear, rms_norm};
+use crate::kernels::{Compute, rms_norm};
 use crate::{Error, Result};
 
 /// The text network of one checkpoint: read only, shared by all sessions.
@@ -101,6 +101,7 @@ impl Network {
             }
             embeddings.widen_row(row, x);
         }
+        self.weights.head.note_lookups(tokens.len());
         self.rope.angles(state.position, tokens.len(), &mut ws.cos, &mut ws.sin);
         Ok(())
     }
@@ -153,7 +154,31 @@ impl Network {
     /// # Errors
     /// `Cancelled`, or what the worker pool reports; `logits` then holds garbage.
     pub fn head(&self, c: &Compute, last_hidden: &[f32], logits: &mut [f32]) -> Result<()> {
-        linear(c, last_hidden, 1, &mut [Job::store(self.weights.head.matrix(), logits)]);
+        self.weights.head.all(c, last_hidden, 1, logits);
         c.check()
+    }
+
+    /// Those of the first `tokens` logits that can be among the `most` largest after `adjust`,
+    /// the same bits as by [`Network::head`]; the others become -infinity. `adjust` is called
+    /// on `tokens` values and changes each by a function of its index and of itself that
+    /// never falls when the value rises, such as a bias. Returns whether all logits were
+    /// computed after all.
+    ///
+    /// # Errors
+    /// `Cancelled`, `OutOfMemory`, or what the worker pool reports; `logits` then holds
+    /// garbage.
+    #[allow(clippy::too_many_arguments)]
+    pub fn head_largest(
+        &self,
+        c: &Compute,
+        last_hidden: &[f32],
+        tokens: usize,
+        most: usize,
+        adjust: &mut dyn FnMut(&mut [f32]),
+        ws: &mut Workspace,
+        logits: &mut [f32],
+    ) -> Result<bool> {
+        let head = &self.weights.head;
+        head.largest(c, last_hidden, tokens, most, adjust, &mut ws.head, logits)
     }
 }

@@ -8,6 +8,7 @@
 //! | [`decoder`] | x = embed(ids); per layer x += mixer(norm x), x += mlp(norm x); logits = head(norm x) |
 //! | [`deltanet`] | linear attention: causal convolution, gated delta rule, gated norm |
 //! | [`attention`] | softmax attention over the KV cache, with an output gate |
+//! | `head` | all logits, or those that can be chosen, by a copy in 8 bits |
 //! | [`mlp`] | down(silu(gate h) * up h) |
 //! | [`rope`] | rotary positions |
 //! | [`rows`] | all rows of a pass, for judging text |
@@ -20,6 +21,7 @@
 pub mod attention;
 pub mod decoder;
 pub mod deltanet;
+mod head;
 pub mod loader;
 pub mod mlp;
 pub mod rope;

@@ -2,7 +2,7 @@
 
 use super::decoder::Network;
 use super::workspace::Workspace;
-use crate::kernels::{Compute, Job, linear, rms_norm};
+use crate::kernels::{Compute, rms_norm};
 use crate::{Error, Result};
 
 impl Network {
@@ -26,7 +26,7 @@ impl Network {
     /// `Cancelled`, or what the worker pool reports; `logits` then holds garbage.
     pub fn head_rows(&self, c: &Compute, rows: &[f32], logits: &mut [f32]) -> Result<()> {
         let tokens = rows.len() / self.config().hidden_size;
-        linear(c, rows, tokens, &mut [Job::store(self.weights.head.matrix(), logits)]);
+        self.weights.head.all(c, rows, tokens, logits);
         c.check()
     }
 }

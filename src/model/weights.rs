@@ -5,6 +5,9 @@
 //! the model's norms carry (`x * (1 + w)`) is added here, once, in `f32`. The norm inside
 //! the linear layers is the exception: its weight is plain.
 
+use std::ops::Range;
+
+use super::head::Head;
 use super::loader::Loader;
 use crate::checkpoint::{Config, LayerKind, Tensor};
 use crate::kernels::{ConvTaps, Matrix, TileFormat, Weights};
@@ -72,6 +75,20 @@ impl Linear {
     /// Bytes of its weights.
     pub fn bytes(&self) -> u64 {
         self.matrix().weights.bytes() as u64
+    }
+
+    /// Whether the weights are stored as kernels widen them, in a mapped file, so that
+    /// [`Linear::release`] does something.
+    pub(super) fn is_stored_in_file(&self) -> bool {
+        matches!(&self.storage, Storage::Stored(tensor) if tensor.is_file())
+    }
+
+    /// Gives the memory pages of these rows back to the system, which reads them from the
+    /// file again when they are needed.
+    pub(super) fn release(&self, rows: Range<usize>) {
+        if let Storage::Stored(tensor) = &self.storage {
+            tensor.release(rows.start * self.cols..rows.end * self.cols);
+        }
     }
 }
 
@@ -164,7 +181,7 @@ pub struct NetworkWeights {
     pub final_norm: Vec<f32>,
     /// `[vocab_size, H]`: turns the last hidden state into logits. The same memory as
     /// `embed_tokens` when the two are tied.
-    pub head: Linear,
+    pub(super) head: Head,
 }
 
 impl NetworkWeights {
@@ -188,7 +205,7 @@ impl NetworkWeights {
             None => embed_tokens.clone(),
         };
         let final_norm = norm_plus_one(loader, "norm.weight", hidden)?;
-        Ok(Self { embed_tokens, layers, final_norm, head })
+        Ok(Self { embed_tokens, layers, final_norm, head: Head::new(head) })
     }
 }
 

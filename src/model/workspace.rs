@@ -4,6 +4,7 @@
 //! decoding allocates nothing per token. It belongs to no session: a model lends one to
 //! whichever session computes.
 
+use super::head::HeadScratch;
 use super::state::{Recurrent, RecurrentShape};
 use crate::Result;
 use crate::checkpoint::Config;
@@ -53,6 +54,8 @@ pub struct Workspace {
     pub(super) sin: Buffer<f32>,
     /// The state after the pass, until it is committed.
     pub(super) pending: Recurrent,
+    /// Of the head.
+    pub(super) head: HeadScratch,
 }
 
 impl Workspace {
@@ -106,6 +109,7 @@ impl Workspace {
             activation: room(config.intermediate_size)?,
             cos: room(config.rotary_dim / 2)?,
             sin: room(config.rotary_dim / 2)?,
+            head: std::mem::take(&mut self.head),
             pending: if self.pending.delta.len() == shape.layers * shape.delta && self.capacity > 0
             {
                 std::mem::take(&mut self.pending)

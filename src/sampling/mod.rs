@@ -191,6 +191,36 @@ impl Sampler {
         Ok(self.selection.distribution(&self.scores))
     }
 
+    /// How many of the largest scores decide what is chosen: tokens beyond them can be given
+    /// -infinity. `None` when every token may be chosen.
+    pub fn decided_by(&self) -> Option<usize> {
+        match (self.options.is_greedy(), self.options.top_k) {
+            (true, _) => Some(1),
+            (false, 0) => None,
+            (false, k) => (k < self.token_count).then_some(k),
+        }
+    }
+
+    /// The tokens that can be chosen: ids `0..token_count`.
+    pub fn token_count(&self) -> usize {
+        self.token_count
+    }
+
+    /// Steps 1 and 2 on `scores`, one for each token that can be chosen. Each score becomes
+    /// a function of itself that never falls as it rises, so that bounds stay bounds. For
+    /// the other arguments see [`Sampler::sample`].
+    ///
+    /// # Panics
+    /// If there are fewer scores than tokens, or `output_start` is beyond the sequence.
+    pub fn adjust(&mut self, scores: &mut [f32], sequence: &[u32], output_start: usize) {
+        for &(id, bias) in &self.bias {
+            scores[id as usize] += bias;
+        }
+        if self.options.has_penalties() {
+            self.penalties.apply(&self.options, scores, sequence, output_start);
+        }
+    }
+
     /// Steps 1 and 2; the largest score.
     fn score(
         &mut self,
@@ -212,15 +242,13 @@ impl Sampler {
                 sequence.len()
             )));
         }
-        self.scores.clear();
-        self.scores.extend_from_slice(&logits[..n]);
-        edit(&mut self.scores)?;
-        for &(id, bias) in &self.bias {
-            self.scores[id as usize] += bias;
-        }
-        if self.options.has_penalties() {
-            self.penalties.apply(&self.options, &mut self.scores, sequence, output_start);
-        }
+        let mut scores = std::mem::take(&mut self.scores);
+        scores.clear();
+        scores.extend_from_slice(&logits[..n]);
+        let edited = edit(&mut scores);
+        self.adjust(&mut scores, sequence, output_start);
+        self.scores = scores;
+        edited?;
         match self.blocks.scan(&self.scores) {
             Some(f32::NEG_INFINITY) => {
                 Err(Error::numeric("no token is left to choose from: every logit is -infinity"))

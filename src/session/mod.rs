@@ -210,7 +210,7 @@ impl Session {
         if self.tokens.len() >= self.context_limit {
             return Ok(Next::LimitReached);
         }
-        self.compute_logits()?;
+        self.compute_choice()?;
         let token = self.choose()?;
         self.tokens.try_reserve(1).map_err(|_| Error::out_of_memory("the sequence", 4))?;
         self.tokens.push(token);
@@ -297,12 +297,40 @@ impl Session {
         cancel.settle(result)
     }
 
-    /// Brings `logits` up to the end of the sequence.
-    fn compute_logits(&mut self) -> Result<()> {
+    /// Brings `logits` up to the end of the sequence as far as the choice of the next token
+    /// depends on them; the others are -infinity then.
+    fn compute_choice(&mut self) -> Result<()> {
+        // A hook may do anything with a logit.
+        let most = self.sampler.decided_by().filter(|_| self.logits_hook.is_none());
+        let Some(most) = most else { return self.compute_logits() };
+        self.compute_hidden()?;
+        if self.logits_position == Some(self.state.position) {
+            return Ok(());
+        }
+        self.logits_position = None;
+        let Self { model, state, logits, cancel, sampler, tokens, output_start, .. } = self;
+        let count = sampler.token_count();
+        let result = model.compute(cancel.flag(), |network, c, workspace| {
+            let adjust = &mut |scores: &mut [f32]| sampler.adjust(scores, tokens, *output_start);
+            let hidden = &state.last_hidden;
+            network.head_largest(c, hidden, count, most, adjust, workspace, logits)
+        });
+        let complete = cancel.settle(result)?;
+        self.logits_position = complete.then_some(self.state.position);
+        Ok(())
+    }
+
+    /// Computes the hidden state at the end of the sequence.
+    fn compute_hidden(&mut self) -> Result<()> {
         if self.tokens.is_empty() {
             return Err(Error::invalid_state("the sequence is empty: feed a prompt first"));
         }
-        self.catch_up()?;
+        self.catch_up()
+    }
+
+    /// Brings `logits` up to the end of the sequence.
+    fn compute_logits(&mut self) -> Result<()> {
+        self.compute_hidden()?;
         self.logits_at_state()
     }
 

@@ -63,6 +63,23 @@ fn matrix_rows<S: Simd, E: Element>(s: S, w: &[E], cols: usize, input: &Input, s
     }
 }
 
+/// `out[i]`: row `rows[i]` of `w` (`[.., cols]`) for the one token `x`.
+#[inline(always)]
+pub(super) fn single_rows<S: Simd, E: Element>(
+    s: S,
+    w: &[E],
+    cols: usize,
+    x: &[f32],
+    rows: &[u32],
+    out: &mut [f32],
+) {
+    for n in 0..rows.len() {
+        let row = &w[rows[n] as usize * cols..][..cols];
+        let [[lanes]] = block_lanes::<S, E, 1, 1>(s, row, x, cols);
+        out[n] = s.sum(lanes);
+    }
+}
+
 /// Four rows from `row` on for one token, one after the other, so that memory is read from
 /// front to back; returns 4.
 #[inline(always)]

@@ -18,6 +18,7 @@ mod direct;
 mod element;
 mod panel;
 mod scratch;
+mod short;
 #[cfg(test)]
 mod tests;
 mod tiles;
@@ -31,6 +32,7 @@ use super::{Compute, ComputeMode, Matrix, TileFormat, Weights, math};
 use crate::dispatch;
 use crate::pool::SharedMut;
 use scratch::with_scratch;
+pub use short::{SHORT_BLOCK, ShortRows, linear_rows};
 
 /// What becomes of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -34,6 +34,7 @@ pub(super) fn sum8(v: __m256) -> f32 {
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Simd for Avx2 {
     type F32 = (__m256, __m256);
+    type Integers = (__m256i, __m256i);
     type Part = __m256;
     const PARTS: usize = 2;
     const NAME: &'static str = "avx2";
@@ -173,6 +174,34 @@ impl Simd for Avx2 {
             // a . c . with b . d . gives a b c d.
             let abcd = _mm_blend_ps::<0b1010>(ac, bd);
             std::mem::transmute::<__m128, [f32; 4]>(abcd)
+        }
+    }
+    #[inline(always)]
+    fn integers_zero(self) -> Self::Integers {
+        unsafe { (_mm256_setzero_si256(), _mm256_setzero_si256()) }
+    }
+    #[inline(always)]
+    unsafe fn integers_mul_add(
+        self,
+        a: *const i8,
+        b: *const i16,
+        sums: Self::Integers,
+    ) -> Self::Integers {
+        unsafe {
+            let low = _mm256_cvtepi8_epi16(_mm_loadu_si128(a.cast()));
+            let high = _mm256_cvtepi8_epi16(_mm_loadu_si128(a.add(16).cast()));
+            let low = _mm256_madd_epi16(low, _mm256_loadu_si256(b.cast()));
+            let high = _mm256_madd_epi16(high, _mm256_loadu_si256(b.add(16).cast()));
+            (_mm256_add_epi32(sums.0, low), _mm256_add_epi32(sums.1, high))
+        }
+    }
+    #[inline(always)]
+    fn integers_sum(self, sums: Self::Integers) -> i32 {
+        unsafe {
+            let v = _mm256_add_epi32(sums.0, sums.1);
+            let v = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256::<1>(v));
+            let v = _mm_add_epi32(v, _mm_shuffle_epi32::<0b01_00_11_10>(v));
+            _mm_cvtsi128_si32(_mm_add_epi32(v, _mm_shuffle_epi32::<0b10_11_00_01>(v)))
         }
     }
     #[inline(always)]

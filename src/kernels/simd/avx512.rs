@@ -30,6 +30,7 @@ impl Avx512 {
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Simd for Avx512 {
     type F32 = __m512;
+    type Integers = __m512i;
     type Part = __m512;
     const PARTS: usize = 1;
     const NAME: &'static str = "avx512";
@@ -145,6 +146,27 @@ impl Simd for Avx512 {
             let abcd = _mm512_castps512_ps128(_mm512_permutexvar_ps(first, sums));
             std::mem::transmute::<__m128, [f32; 4]>(abcd)
         }
+    }
+    #[inline(always)]
+    fn integers_zero(self) -> Self::Integers {
+        unsafe { _mm512_setzero_si512() }
+    }
+    #[inline(always)]
+    unsafe fn integers_mul_add(
+        self,
+        a: *const i8,
+        b: *const i16,
+        sums: Self::Integers,
+    ) -> Self::Integers {
+        unsafe {
+            let a = _mm512_cvtepi8_epi16(_mm256_loadu_si256(a.cast()));
+            let products = _mm512_madd_epi16(a, _mm512_loadu_si512(b.cast()));
+            _mm512_add_epi32(sums, products)
+        }
+    }
+    #[inline(always)]
+    fn integers_sum(self, sums: Self::Integers) -> i32 {
+        unsafe { _mm512_reduce_add_epi32(sums) }
     }
     #[inline(always)]
     fn part_zero(self) -> Self::Part {

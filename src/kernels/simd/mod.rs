@@ -45,6 +45,8 @@ pub const LANES: usize = 16;
 pub trait Simd: Copy + Send + Sync + 'static {
     /// Sixteen lanes.
     type F32: Copy;
+    /// Sums of products of integers, in any number of 32-bit lanes.
+    type Integers: Copy;
     /// One register: `16 / PARTS` neighbouring lanes. Kernels that need many accumulators
     /// go through their data once per part.
     type Part: Copy;
@@ -121,6 +123,21 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn sum4(self, a: [Self::F32; 4]) -> [f32; 4] {
         a.map(|a| self.sum(a))
     }
+
+    /// Sums that are zero.
+    fn integers_zero(self) -> Self::Integers;
+    /// Adds the products of 32 pairs to `sums`. The caller sees to it that no lane overflows.
+    ///
+    /// # Safety
+    /// `a` and `b` point to 32 readable elements, of any alignment.
+    unsafe fn integers_mul_add(
+        self,
+        a: *const i8,
+        b: *const i16,
+        sums: Self::Integers,
+    ) -> Self::Integers;
+    /// The sum of the lanes.
+    fn integers_sum(self, sums: Self::Integers) -> i32;
 
     /// All lanes of a part zero.
     fn part_zero(self) -> Self::Part;

@@ -11,6 +11,7 @@ pub struct Scalar;
 
 impl Simd for Scalar {
     type F32 = [f32; LANES];
+    type Integers = i32;
     type Part = [f32; 4];
     const PARTS: usize = 4;
     const NAME: &'static str = "scalar";
@@ -102,6 +103,34 @@ impl Simd for Scalar {
     #[inline(always)]
     fn max_lane(self, a: Self::F32) -> f32 {
         a.into_iter().fold(f32::NEG_INFINITY, |m, x| if x > m { x } else { m })
+    }
+    #[inline(always)]
+    fn integers_zero(self) -> Self::Integers {
+        0
+    }
+    #[inline(always)]
+    unsafe fn integers_mul_add(
+        self,
+        a: *const i8,
+        b: *const i16,
+        sums: Self::Integers,
+    ) -> Self::Integers {
+        // SAFETY: 32 readable elements each, by the contract.
+        let (a, b) = unsafe {
+            (
+                a.cast::<[i8; 2 * LANES]>().read_unaligned(),
+                b.cast::<[i16; 2 * LANES]>().read_unaligned(),
+            )
+        };
+        let mut sum = sums;
+        for k in 0..2 * LANES {
+            sum += i32::from(a[k]) * i32::from(b[k]);
+        }
+        sum
+    }
+    #[inline(always)]
+    fn integers_sum(self, sums: Self::Integers) -> i32 {
+        sums
     }
     #[inline(always)]
     fn part_zero(self) -> Self::Part {
