@@ -36,15 +36,6 @@ pub fn sum_of_squares<S: Simd>(s: S, x: &[f32]) -> f32 {
     s.sum(sum)
 }
 
-/// Calls `f(x lanes)` for each sixteen elements and stores what it returns in place.
-#[inline(always)]
-fn map_row<S: Simd>(s: S, x: &mut [f32], f: impl Fn(S::F32) -> S::F32) {
-    for part in x.chunks_mut(LANES) {
-        let y = f(s.load_part(part));
-        s.store_part(part, y);
-    }
-}
-
 /// `out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]`; all three of one length.
 #[inline(always)]
 pub fn rms_norm_row<S: Simd>(s: S, x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
@@ -97,30 +88,6 @@ fn gated_rms_norm_row<S: Simd>(s: S, o: &mut [f32], z: &[f32], weight: &[f32], e
         let y = s.mul(s.mul(s.load_part(o), scale), s.load_part(w));
         s.store_part(o, s.mul(y, math::silu(s, s.load_part(z))));
     }
-}
-
-/// `row <- row * scale / sqrt(sum(row^2) + eps)`
-#[inline(always)]
-pub fn l2_norm_scale<S: Simd>(s: S, row: &mut [f32], eps: f32, scale: f32) {
-    let factor = s.splat(scale / (sum_of_squares(s, row) + eps).sqrt());
-    map_row(s, row, |v| s.mul(v, factor));
-}
-
-/// `x <- x + y`, element by element.
-pub fn add(c: &Compute, x: &mut [f32], y: &[f32]) {
-    assert_eq!(x.len(), y.len(), "add");
-    let shared = SharedMut::new(x);
-    by_rows(c, y.len().div_ceil(LANES), LANES, |first, rows| {
-        let start = first * LANES;
-        let len = (rows * LANES).min(y.len() - start);
-        let x = part(&shared, start, len);
-        dispatch!(c.isa, s => {
-            for (x, y) in x.chunks_mut(LANES).zip(y[start..start + len].chunks(LANES)) {
-                let sum = s.add(s.load_part(x), s.load_part(y));
-                s.store_part(x, sum);
-            }
-        });
-    });
 }
 
 /// `o <- o * sigmoid(gate)`: `o` is `[tokens, heads, dim]`; `gated` is

@@ -37,7 +37,9 @@ pub use conv::{ConvTaps, causal_conv_silu};
 pub use delta::{DeltaShape, delta_rule};
 pub use elementwise::*;
 pub use kv::{KvElement, KvPages, KvShape, PAGE_TOKENS};
-pub use linear::{Job, Mode, SHORT_BLOCK, ShortRows, linear, linear_rows, linear_swiglu};
+pub use linear::{
+    Job, Mode, SHORT_BLOCK, ShortRows, linear, linear_exact, linear_rows, linear_swiglu,
+};
 pub use quantized::TileFormat;
 pub use simd::Isa;
 
@@ -83,7 +85,8 @@ pub enum ComputeMode {
     Exact,
     /// In dot products of narrow numbers with FP32 sums, where the kernels have one for the
     /// type of the weights: inputs are rounded to INT8, with a scale for every 32 of a token,
-    /// for quantized weights.
+    /// for quantized weights, and to BF16 for BF16 weights where the CPU has AVX-512 BF16.
+    /// Logits are computed exactly from weights as stored.
     Fast,
 }
 

@@ -18,7 +18,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use super::weights::Linear;
-use crate::kernels::{Compute, Job, SHORT_BLOCK, ShortRows, linear, linear_rows};
+use crate::kernels::{
+    Compute, Job, SHORT_BLOCK, ShortRows, Weights, linear, linear_exact, linear_rows,
+};
 use crate::{ErrorKind, Result};
 
 /// The copy is complete after so many choices.
@@ -42,7 +44,8 @@ enum Short {
     Off,
 }
 
-/// The output matrix with its copy.
+/// The output matrix with its copy. Logits are computed exactly in every mode: the bounds are
+/// made for that, and it costs nothing, for the speed is that of the memory.
 pub(super) struct Head {
     weights: Linear,
     copy: RwLock<Short>,
@@ -92,14 +95,25 @@ impl Head {
             true => Short::Growing(ShortRows::new(matrix.rows, matrix.cols)),
             false => Short::Off,
         };
-        Self { copy: RwLock::new(copy), weights, touched: AtomicUsize::new(0), quiet: AtomicUsize::new(0) }
+        Self {
+            copy: RwLock::new(copy),
+            weights,
+            touched: AtomicUsize::new(0),
+            quiet: AtomicUsize::new(0),
+        }
     }
 
     /// All logits (`[tokens, vocab_size]`) of the hidden states `x` (`[tokens, H]`). See
     /// [`Compute::check`] for what went wrong.
     pub fn all(&self, c: &Compute, x: &[f32], tokens: usize, logits: &mut [f32]) {
         self.quiet.store(0, Ordering::Relaxed);
-        linear(c, x, tokens, &mut [Job::store(self.weights.matrix(), logits)]);
+        let matrix = self.weights.matrix();
+        let jobs = &mut [Job::store(matrix, logits)];
+        match matrix.weights {
+            // What is lost is lost already: in the mode of the model.
+            Weights::Tiles(..) => linear(c, x, tokens, jobs),
+            _ => linear_exact(c, x, tokens, jobs),
+        }
     }
 
     /// Those of the first `tokens` logits that can be among the `most` largest after `adjust`,
@@ -164,7 +178,7 @@ impl Head {
         if ready < tokens {
             // Rows that are not copied yet: a value is its own bounds.
             let part = matrix.part(ready..tokens);
-            linear(c, x, 1, &mut [Job::store(part, &mut highs[ready..])]);
+            linear_exact(c, x, 1, &mut [Job::store(part, &mut highs[ready..])]);
             lows[ready..].copy_from_slice(&highs[ready..]);
         }
         c.check()?;

@@ -10,12 +10,16 @@
 //!   core's second-level cache, and all tokens pass by it in blocks whose sums fill the
 //!   registers. The speed is that of the multiply-add units.
 //!
+//! In [`ComputeMode::Fast`], [`narrow`] takes the place of both for BF16 weights, and
+//! [`tiles`] for quantized ones.
+//!
 //! A task computes a few rows of the output's width for all tokens, so that each weight
 //! is read from memory once.
 #![allow(unsafe_code)]
 
 mod direct;
 mod element;
+mod narrow;
 mod panel;
 mod scratch;
 mod short;
@@ -31,6 +35,7 @@ use super::simd::{Isa, LANES, Simd};
 use super::{Compute, ComputeMode, Matrix, TileFormat, Weights, math};
 use crate::dispatch;
 use crate::pool::SharedMut;
+use narrow::{Narrow, Rounded, with_rounded};
 use scratch::with_scratch;
 pub use short::{SHORT_BLOCK, ShortRows, linear_rows};
 
@@ -92,22 +97,41 @@ const MAX_JOBS: usize = 8;
 /// # Panics
 /// If lengths do not fit, or for more than 8 jobs.
 pub fn linear(c: &Compute, x: &[f32], tokens: usize, jobs: &mut [Job]) {
-    assert!(jobs.len() <= MAX_JOBS, "linear: {} jobs", jobs.len());
     let quantized = jobs.iter().any(|job| is_quantized(c, &job.matrix));
-    with_input(c, x, tokens, quantized, |input| linear_of(c, input, jobs));
+    let narrow = Narrow::of(c).filter(|n| jobs.iter().any(|job| n.takes([&job.matrix])));
+    with_input(c, x, tokens, quantized, narrow, |input| linear_of(c, input, jobs));
 }
 
-/// Calls `f` with the input `x`, and its quantized form if that is asked for.
-fn with_input(c: &Compute, x: &[f32], tokens: usize, quantized: bool, f: impl FnOnce(Input)) {
+/// As [`linear`], as in [`ComputeMode::Exact`] whatever the mode.
+///
+/// # Panics
+/// As [`linear`].
+pub fn linear_exact(c: &Compute, x: &[f32], tokens: usize, jobs: &mut [Job]) {
+    with_input(c, x, tokens, false, None, |input| linear_of(c, input, jobs));
+}
+
+/// Calls `f` with the input `x`, and its quantized and rounded forms if they are asked for.
+fn with_input(
+    c: &Compute,
+    x: &[f32],
+    tokens: usize,
+    quantized: bool,
+    narrow: Option<Narrow>,
+    f: impl FnOnce(Input),
+) {
     if tokens == 0 {
         return;
     }
-    if quantized {
-        let cols = x.len() / tokens;
-        with_inputs(c, x, tokens, cols, |inputs| f(Input { x, tokens, quantized: Some(inputs) }));
-    } else {
-        f(Input { x, tokens, quantized: None });
-    }
+    let cols = x.len() / tokens;
+    with_rounded(c, narrow, x, cols, |rounded| {
+        if quantized {
+            with_inputs(c, x, tokens, cols, |inputs| {
+                f(Input { x, tokens, quantized: Some(inputs), rounded });
+            });
+        } else {
+            f(Input { x, tokens, quantized: None, rounded });
+        }
+    });
 }
 
 /// Whether `matrix` is multiplied with inputs in INT8.
@@ -116,6 +140,7 @@ fn is_quantized(c: &Compute, matrix: &Matrix) -> bool {
 }
 
 fn linear_of(c: &Compute, input: Input, jobs: &mut [Job]) {
+    assert!(jobs.len() <= MAX_JOBS, "linear: {} jobs", jobs.len());
     let mut products = [const { None }; MAX_JOBS];
     let mut tasks = 0;
     for (job, product) in jobs.iter_mut().zip(&mut products) {
@@ -152,7 +177,8 @@ pub fn linear_swiglu(
 ) {
     // Where only one is quantized, both are computed exactly.
     let quantized = is_quantized(c, &gate) && is_quantized(c, &up);
-    with_input(c, x, tokens, quantized, |input| {
+    let narrow = Narrow::of(c).filter(|narrow| narrow.takes([&gate, &up]));
+    with_input(c, x, tokens, quantized, narrow, |input| {
         check(&input, &gate, out);
         check(&input, &up, out);
         let out = Output { data: SharedMut::new(out), width: gate.rows, finish: Finish::SwiGlu };
@@ -177,6 +203,7 @@ fn task_rows(c: &Compute, input: &Input, matrix: &Matrix, matrices: usize) -> us
         return tiles::task_rows(input.tokens, format, matrix.cols, matrices);
     }
     let row = matrix.cols * matrices;
+    let narrow = input.rounded.is_some_and(|rounded| rounded.narrow.takes([matrix]));
     if input.tokens <= direct_tokens(c.isa) {
         let size = match matrix.weights {
             Weights::Bf16(_) | Weights::F16(_) => 2,
@@ -184,6 +211,9 @@ fn task_rows(c: &Compute, input: &Input, matrix: &Matrix, matrices: usize) -> us
             Weights::F32(_) | Weights::Tiles(..) => 4,
         };
         (DIRECT_BYTES / (size * row)).next_multiple_of(8).clamp(8, 256)
+    } else if narrow {
+        // As stored, they take half the room.
+        (2 * PANEL_ELEMENTS / row / 12 * 12).clamp(12, PANEL_ROWS)
     } else {
         (PANEL_ELEMENTS / row / 12 * 12).clamp(12, PANEL_ROWS)
     }
@@ -216,6 +246,8 @@ struct Input<'a> {
     tokens: usize,
     /// The same in INT8, where a matrix is to be multiplied with that.
     quantized: Option<&'a QuantizedInput>,
+    /// The same in BF16, where a matrix is to be multiplied with that.
+    rounded: Option<Rounded<'a>>,
 }
 
 /// What happens to sums.
@@ -279,6 +311,11 @@ impl Product<'_> {
                 return dispatch_dots!(IntegerIsa::of(c.isa), d => {
                     tiles::compute(d, c, self, input, quantized, rows, scratch)
                 });
+            }
+            if let Some(rounded) = input.rounded
+                && rounded.narrow.takes(self.matrices())
+            {
+                return narrow::compute(c, self, rounded, first..first + rows, scratch);
             }
             dispatch!(c.isa, s => {
                 if input.tokens <= direct_tokens(c.isa) {
