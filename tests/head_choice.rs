@@ -24,10 +24,23 @@ fn model(name: &str, isa: &str, change: impl Fn(&Path)) -> Model {
     let mut spec = synthetic::Spec::named(name);
     spec.text_mut()["vocab_size"] = ROWS.into();
     spec.write(directory.path()).unwrap();
-    tiny_tokenizer::write(directory.path(), TOKENS);
+    write_tokenizer(directory.path());
     change(directory.path());
     let options = ModelOptions { threads: 2, isa: Some(isa.to_owned()), ..ModelOptions::default() };
     Model::open(directory.path(), &options).unwrap()
+}
+
+/// The tiny tokenizer, with tokens that no text gives beyond those it has.
+fn write_tokenizer(directory: &Path) {
+    const TINY: usize = 935;
+    tiny_tokenizer::write(directory, TINY);
+    let path = directory.join("tokenizer.json");
+    let mut tokenizer: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    for id in TINY..TOKENS {
+        tokenizer["model"]["vocab"][format!("more{id}")] = id.into();
+    }
+    std::fs::write(path, tokenizer.to_string()).unwrap();
 }
 
 /// Rewrites the rows of a BF16 matrix.
