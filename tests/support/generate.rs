@@ -135,6 +135,8 @@ pub fn node(api: &Api) -> String {
         let by_reference = !p.kind.starts_with("const ") && stars == 1;
         let kind = kind(&p.kind);
         let way = match stars {
+            // An array of handles goes in, a place for one comes out.
+            2 if kind.contains("*const *") => return format!("{base} **{}", p.name),
             2 if !kind.starts_with("_Out_") => "_Out_ ",
             1 if by_reference && api.is_struct(base) => "_Inout_ ",
             1 if by_reference && base == "char" => return format!("_Out_ uint8_t *{}", p.name),
@@ -218,6 +220,7 @@ pub fn csharp(api: &Api) -> String {
         };
         match stars {
             1 if api.is_opaque(base) && parameter => format!("{}Handle", pascal(base)),
+            2 if api.is_opaque(base) && text.contains("*const *") => "IntPtr*".to_owned(),
             2 if api.is_opaque(base) && parameter => format!("out {}Handle", pascal(base)),
             _ if api.is_opaque(base) => "IntPtr".to_owned(),
             0 if api.is_callback(base) && !parameter => "IntPtr".to_owned(),
