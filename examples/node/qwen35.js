@@ -202,6 +202,14 @@ class Session {
     if (text !== '') yield text;
   }
 
+  // A conversation over this session. Options: system, tools (as in the OpenAI API), thinking
+  // (whether the model thinks first), thinkingBudget, maxTokens, stop (texts). It is freed
+  // with the session.
+  async conversation(options = {}) {
+    const { id } = await this.#ask('openConversation', options);
+    return new Conversation(id, (action, request, signal) => this.#ask(action, request, signal));
+  }
+
   // A Float32Array of the token after the sequence.
   async logits({ signal } = {}) {
     return (await this.#ask('logits', {}, signal)).logits;
@@ -235,7 +243,52 @@ class Session {
   }
 }
 
+const KINDS = { 1: 'thinking', 2: 'text', 3: 'toolCall' };
+const FINISHES = ['none', 'endOfTurn', 'toolCalls', 'stop', 'length', 'contextFull', 'cancelled'];
+
+// Messages, and the session that computes the replies.
+class Conversation {
+  #id;
+  #ask;
+
+  constructor(id, ask) {
+    this.#id = id;
+    this.#ask = ask;
+    this.finish = 'none'; // why the last reply ended
+  }
+
+  // Adds a user's message, if one is given, and starts the reply. Gives { total, computed }.
+  async send(text, { signal } = {}) {
+    const { total, computed } = await this.#ask('send', { id: this.#id, text }, signal);
+    return { total, computed };
+  }
+
+  // The pieces of the reply that was started: { kind: 'thinking' | 'text' | 'toolCall', text },
+  // and for tool calls { name, arguments, id, problem, isWhole }. Then `finish` tells the end.
+  async *reply({ signal } = {}) {
+    for (;;) {
+      const piece = await this.#ask('nextPiece', { id: this.#id }, signal);
+      this.finish = FINISHES[piece.finish];
+      if (!(piece.kind in KINDS)) return;
+      const { text, name, id, problem, isWhole } = piece;
+      if (KINDS[piece.kind] !== 'toolCall') yield { kind: KINDS[piece.kind], text };
+      else yield { kind: 'toolCall', text, name, id, problem, isWhole,
+        arguments: piece.arguments === '' ? null : JSON.parse(piece.arguments) };
+    }
+  }
+
+  // Adds the result of a tool call; send() without a message has it answered.
+  async addToolResult(call, result) {
+    await this.#ask('addToolResult', { id: this.#id, call, result });
+  }
+
+  // The messages so far.
+  async history() {
+    return (await this.#ask('history', { id: this.#id })).messages;
+  }
+}
+
 // Handles of objects that were forgotten without close().
 const freed = new FinalizationRegistry(({ free, handle }) => load()[free](handle));
 
-module.exports = { CancelledError, Model, QwenError, Session, constants };
+module.exports = { CancelledError, Conversation, Model, QwenError, Session, constants };

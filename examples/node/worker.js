@@ -2,11 +2,12 @@
 'use strict';
 
 const { parentPort, workerData } = require('node:worker_threads');
-const { borrowed, bytes, check, constants, koffi, load, sampling, structs, text } =
+const { borrowed, bytes, check, constants, koffi, load, sampling, sized, structs, text } =
   require('./library.js');
 
 const c = load(workerData.library);
 let session = null, decoder = null;
+const conversations = new Map(); // those of the session, by number
 
 const push = (token) => text((data, length) => c.qwen_stream_decoder_push(decoder, token, data, length));
 const finish = () => text((data, length) => c.qwen_stream_decoder_finish(decoder, data, length));
@@ -85,7 +86,65 @@ const actions = {
     if (c.qwen_session_logits(session, data, count) < 0) c.qwen_session_reset(session);
     return { status: 0 };
   },
+  openConversation({ system, tools, thinking, thinkingBudget = 0, maxTokens = 0, stop = [] }) {
+    const options = {};
+    for (const name of Object.keys(koffi.type(structs.qwen_conversation_options).members)) {
+      options[name] = 0;
+    }
+    Object.assign(options, {
+      struct_size: koffi.sizeof(structs.qwen_conversation_options),
+      thinking: thinking === undefined ? constants.QWEN_THINKING_DEFAULT
+        : thinking ? constants.QWEN_THINKING_ON : constants.QWEN_THINKING_OFF,
+      thinking_budget: thinkingBudget, max_tokens: maxTokens, system: null, tools: null,
+      stop: stop.length > 0 ? stop : null, stop_lengths: null, stop_count: stop.length,
+    });
+    if (system !== undefined) {
+      options.system = bytes(system);
+      options.system_length = options.system.length;
+    }
+    if (tools !== undefined) {
+      options.tools = bytes(JSON.stringify(tools));
+      options.tools_length = options.tools.length;
+    }
+    const made = [null], id = conversations.size + 1;
+    check(c.qwen_conversation_new(session, options, made));
+    conversations.set(id, made[0]);
+    return { status: 0, id };
+  },
+  send({ id, text: message, tokens: counts = [[0], [0]] }) {
+    const data = message === undefined ? null : bytes(message);
+    const status = check(data === null
+      ? c.qwen_conversation_send(conversations.get(id), null, 0, ...counts)
+      : c.qwen_conversation_send_text(conversations.get(id), data, data.length, ...counts));
+    return { status, total: Number(counts[0][0]), computed: Number(counts[1][0]) };
+  },
+  addToolResult({ id, call, result }) {
+    const name = bytes(call), data = bytes(result);
+    return { status: check(c.qwen_conversation_add_tool_result(
+      conversations.get(id), name, name.length, data, data.length)) };
+  },
+  nextPiece({ id }) {
+    const raw = {};
+    for (const name of Object.keys(koffi.type(structs.qwen_piece).members)) raw[name] = 0;
+    raw.struct_size = koffi.sizeof(structs.qwen_piece);
+    for (const name of ['text', 'name', 'arguments', 'id', 'problem']) raw[name] = null;
+    const status = check(c.qwen_conversation_next(conversations.get(id), raw));
+    const lent = (name) => {
+      const length = Number(raw[`${name}_length`]);
+      return length === 0 ? '' : Buffer.from(koffi.view(raw[name], length)).toString('utf8');
+    };
+    return { status, kind: raw.kind, finish: raw.finish, isWhole: raw.is_whole !== 0,
+      text: lent('text'), name: lent('name'), arguments: lent('arguments'), id: lent('id'),
+      problem: lent('problem') };
+  },
+  history({ id }) {
+    const json = sized(Uint8Array, (...to) =>
+      c.qwen_conversation_history(conversations.get(id), ...to));
+    return { status: 0, messages: JSON.parse(Buffer.from(json).toString('utf8')) };
+  },
   close() {
+    for (const talk of conversations.values()) c.qwen_conversation_free(talk);
+    conversations.clear();
     c.qwen_session_free(session);
     c.qwen_stream_decoder_free(decoder);
     session = decoder = null;

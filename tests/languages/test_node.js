@@ -67,6 +67,20 @@ async function sequences(model) {
   await session.close();
 }
 
+async function conversations(model) {
+  const session = await model.session({ sampling: greedy });
+  const talk = await session.conversation({ system: 'Be brief.', thinking: false, maxTokens: 8, stop: ['never so'] });
+  assert.ok((await talk.send('hello')).total > 0);
+  let text = '';
+  for await (const piece of talk.reply()) if (piece.kind === 'text') text += piece.text;
+  assert.ok(['length', 'endOfTurn', 'stop'].includes(talk.finish), talk.finish);
+  const history = await talk.history();
+  assert.deepStrictEqual(history.map(({ role }) => role), ['system', 'user', 'assistant']);
+  assert.strictEqual(history[2].content.trim(), text.trim());
+  await assert.rejects(session.conversation({ stop: [''] }), QwenError);
+  await session.close();
+}
+
 async function together(model) {
   const answer = async (seed) => {
     const session = await model.session({ sampling: { seed } });
@@ -111,7 +125,7 @@ async function longCalls() {
 
 async function main() {
   const model = await Model.open(folder);
-  for (const test of [tokens, errors, sequences, together]) await test(model);
+  for (const test of [tokens, errors, sequences, conversations, together]) await test(model);
   await longCalls();
   console.log('ok');
 }
