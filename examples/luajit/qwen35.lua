@@ -82,8 +82,8 @@ local function sampling(options)
     return raw, kept
 end
 
-local Model, Session = {}, {}
-Model.__index, Session.__index = Model, Session
+local Model, Session, Conversation = {}, {}, {}
+Model.__index, Session.__index, Conversation.__index = Model, Session, Conversation
 
 local qwen35 = { constants = k, version = ffi.string(c.qwen_version()) }
 
@@ -244,6 +244,64 @@ function Session:reset() check(c.qwen_session_reset(self.handle)) end
 
 -- Cancels the next call (from a progress callback in C: the call in progress).
 function Session:cancel() c.qwen_session_cancel(self.handle) end
+
+-- A conversation over this session. options: system, tools (JSON), thinking (true or false),
+-- thinking_budget, max_tokens.
+function Session:conversation(options)
+    options = options or {}
+    local raw = ffi.new("qwen_conversation_options")
+    raw.struct_size = ffi.sizeof(raw)
+    raw.thinking_budget = options.thinking_budget or 0
+    raw.max_tokens = options.max_tokens or 0
+    if options.thinking ~= nil then
+        raw.thinking = options.thinking and k.QWEN_THINKING_ON or k.QWEN_THINKING_OFF
+    end
+    if options.system then raw.system, raw.system_length = options.system, #options.system end
+    if options.tools then raw.tools, raw.tools_length = options.tools, #options.tools end
+    local handle = ffi.new("qwen_conversation *[1]")
+    check(c.qwen_conversation_new(self.handle, raw, handle))
+    return setmetatable({ handle = ffi.gc(handle[0], c.qwen_conversation_free) }, Conversation)
+end
+
+-- Adds a user's message, if one is given, and starts the reply. False when it was cancelled.
+function Conversation:send(text)
+    if text then
+        return complete(c.qwen_conversation_send_text(self.handle, text, #text, nil, nil))
+    end
+    return complete(c.qwen_conversation_send(self.handle, nil, 0, nil, nil))
+end
+
+-- The pieces of the reply that was started: kind (a QWEN_PIECE_ constant), text, and for a tool
+-- call name, arguments (JSON), id, problem, is_whole. Then self.finish tells the end.
+function Conversation:reply()
+    local raw = ffi.new("qwen_piece")
+    raw.struct_size = ffi.sizeof(raw)
+    local function lent(name)
+        local length = raw[name .. "_length"]
+        return length > 0 and ffi.string(raw[name], length) or ""
+    end
+    return function()
+        check(c.qwen_conversation_next(self.handle, raw))
+        self.finish = raw.finish
+        if raw.kind == k.QWEN_PIECE_NONE or raw.kind == k.QWEN_PIECE_END then return nil end
+        return {
+            kind = raw.kind, text = lent("text"), name = lent("name"), id = lent("id"),
+            arguments = lent("arguments"), problem = lent("problem"), is_whole = raw.is_whole ~= 0,
+        }
+    end
+end
+
+-- Adds the result of a tool call; send() without a message has it answered.
+function Conversation:add_tool_result(id, result)
+    check(c.qwen_conversation_add_tool_result(self.handle, id, #id, result, #result))
+end
+
+-- The messages so far, as JSON.
+function Conversation:history()
+    return ffi.string(sized("char[?]", function(to, room, needed)
+        return c.qwen_conversation_history(self.handle, to, room, needed)
+    end))
+end
 
 -- Text as a JSON string.
 function qwen35.quote(text)

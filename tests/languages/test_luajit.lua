@@ -35,6 +35,13 @@ assert(#session:tokens() == 0)
 session:set_sampling{ preset = "greedy" }
 assert(session:feed{ 1, 2, 3 } and session:feed_text("more"))
 assert(session:tokens()[2] == 2)
+session:reset()
+local talk = session:conversation{ system = "Be brief.", thinking = false, max_tokens = 8 }
+assert(talk:send("hello"))
+for piece in talk:reply() do assert(piece.kind == k.QWEN_PIECE_TEXT and #piece.text > 0) end
+assert(talk.finish == k.QWEN_FINISH_LENGTH or talk.finish == k.QWEN_FINISH_END_OF_TURN)
+assert(talk:history():find("Be brief.", 1, true))
+assert(not pcall(session.conversation, session, { tools = "{" }))
 model:close()
 assert(session:next())
 session:close()
