@@ -87,8 +87,9 @@ pub(super) struct Turn {
     /// Tokens since the start or the resumption, and those of the thoughts.
     made: usize,
     thought: usize,
-    /// Where the session must stand.
+    /// Where the session must stand, and its last token there.
     position: usize,
+    last: Option<u32>,
     finish: Option<Finish>,
     /// The reply before it was ended, if it can be gone on with.
     open: Option<Box<Turn>>,
@@ -119,6 +120,7 @@ impl Turn {
             made: 0,
             thought: 0,
             position: session.position(),
+            last: session.tokens().last().copied(),
             finish: None,
             open: None,
         }
@@ -136,9 +138,10 @@ impl Turn {
             if let Some(finish) = &self.finish {
                 return Ok(Piece::End(finish.clone()));
             }
-            if session.position() != self.position {
+            if session.position() != self.position || session.tokens().last() != self.last.as_ref()
+            {
                 return Err(Error::invalid_state(format!(
-                    "the session was changed during the reply: it stands at {}, not at {}",
+                    "the session was changed during the reply: it stands at {}, the reply at {}",
                     session.position(),
                     self.position
                 )));
@@ -171,6 +174,7 @@ impl Turn {
             })
         };
         self.position = session.position();
+        self.last = session.tokens().last().copied();
         match result {
             Err(error) if error.kind() == ErrorKind::Cancelled => {
                 self.end(Finish::Cancelled);
