@@ -18,9 +18,6 @@ namespace Qwen35
     }
 
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
-    public unsafe delegate int qwen_open_callback(ulong done, ulong total, void* user);
-
-    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
     public unsafe delegate void qwen_log_callback(int level, byte* message, UIntPtr length, void* user);
 
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]

@@ -12,9 +12,6 @@ const char *qwen_build_info(void);
 const char *qwen_cpu_info(void);
 typedef struct qwen_model qwen_model;
 typedef int32_t qwen_isa;
-typedef int32_t qwen_weights;
-typedef int32_t qwen_compute;
-typedef int32_t (*qwen_open_callback)(uint64_t done, uint64_t total, void *user);
 typedef int32_t qwen_log_level;
 typedef void (*qwen_log_callback)(qwen_log_level level,
                                   const char *message,

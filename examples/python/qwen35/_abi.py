@@ -36,9 +36,6 @@ class qwen_model(ctypes.Structure):
 
 
 qwen_isa = ctypes.c_int32
-qwen_weights = ctypes.c_int32
-qwen_compute = ctypes.c_int32
-qwen_open_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p)
 qwen_log_level = ctypes.c_int32
 qwen_log_callback = ctypes.CFUNCTYPE(None, qwen_log_level, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p)
 qwen_weights = ctypes.c_int32
