@@ -16,13 +16,13 @@ def words(n):
 
 ADD = ["What is {a} + {b}?", "What is {a} plus {b}?", "{a} + {b}", "{a}+{b}", "{a} + {b} = ?", "How much is {a} plus {b}?", "Add {a} and {b}.", "Calculate {a} + {b}.",
        "What's {a} plus {b}?", "How much is {a} + {b}?", "What do you get if you add {a} and {b}?", "Can you add {a} and {b}?", "What is the sum of {a} and {b}?",
-       "{a} plus {b}?", "Compute {a} + {b}.", "~Please work out {a} + {b}.", "~Tell me {a} plus {b}.", "~What does {a} + {b} make?", "~If I add {a} and {b}, what do I get?"]
+       "{a} plus {b}?", "Compute {a} + {b}.", "~Please work out {a} + {b}.", "~Tell me {a} plus {b}.", "~What does {a} + {b} make?", "~If I add {a} and {b}, what do I get?", "^{a} and {b} together make what?", "^What will I get for {a} + {b}?", "^Could you solve {a} + {b}?", "^I have to add {a} and {b}. What is the result?"]
 SUB = ["What is {a} - {b}?", "What is {a} minus {b}?", "{a} - {b}", "{a}-{b}", "{a} - {b} = ?", "How much is {a} minus {b}?", "Subtract {b} from {a}.", "Calculate {a} - {b}.",
        "What's {a} minus {b}?", "How much is {a} - {b}?", "Take {b} away from {a}.", "{a} minus {b}?", "Compute {a} - {b}.",
-       "~Please work out {a} - {b}.", "~Tell me {a} minus {b}.", "~What does {a} - {b} make?"]
+       "~Please work out {a} - {b}.", "~Tell me {a} minus {b}.", "~What does {a} - {b} make?", "^What will I get for {a} - {b}?", "^Could you solve {a} - {b}?", "^If I take {b} from {a}, what is left?"]
 MUL = ["What is {a} * {b}?", "What is {a} times {b}?", "{a} * {b}", "{a} x {b}", "{a} times {b} = ?", "How much is {a} times {b}?", "Multiply {a} by {b}.", "Calculate {a} * {b}.",
        "What's {a} times {b}?", "How much is {a} x {b}?", "Multiply {a} and {b}.", "{a} times {b}?", "What is the product of {a} and {b}?",
-       "~Please work out {a} * {b}.", "~Tell me {a} times {b}.", "~What does {a} x {b} make?"]
+       "~Please work out {a} * {b}.", "~Tell me {a} times {b}.", "~What does {a} x {b} make?", "^What will I get for {a} * {b}?", "^Could you solve {a} * {b}?", "^I have to multiply {a} and {b}. What is the result?"]
 
 
 def steps(a, op, b):
@@ -80,12 +80,12 @@ def word_problem(r, held):
     a, _, b = number(r, held, lambda: (r.randint(2, 20), "story", r.randint(2, 20)))
     if r.random() < 0.5:
         ask = pick(r, held, ["{n} has {a} {t} and gets {b} more. How many {t} does {n} have now?", "{n} has {a} {t}. {n} buys {b} more. How many {t} are there?",
-                             "There are {a} {t}. Then {b} more come. How many {t} are there?", "{n} had {a} {t} and got {b} more. How many {t} does {n} have?", "{n} finds {a} {t} and then {b} more. How many {t} are there?", "~{n} had {a} {t} and found {b} more. How many {t} does {n} have?"])
+                             "There are {a} {t}. Then {b} more come. How many {t} are there?", "{n} had {a} {t} and got {b} more. How many {t} does {n} have?", "{n} finds {a} {t} and then {b} more. How many {t} are there?", "~{n} had {a} {t} and found {b} more. How many {t} does {n} have?", "^First {n} has {a} {t}, then {n} gets {b} more. How many {t} is that?", "^In a box are {a} {t}. {n} puts in {b} more. How many {t} are in the box?"])
         c, op = a + b, "+"
     else:
         a, b = max(a, b), min(a, b)
         ask = pick(r, held, ["{n} has {a} {t} and gives away {b}. How many {t} are left?", "{n} has {a} {t}. {n} loses {b}. How many {t} are left?",
-                             "There are {a} {t}. Then {b} go away. How many {t} are left?", "{n} had {a} {t} and lost {b}. How many {t} does {n} have?", "{n} has {a} {t} and sells {b}. How many are left?", "~{n} had {a} {t} and sold {b}. How many {t} are left?"])
+                             "There are {a} {t}. Then {b} go away. How many {t} are left?", "{n} had {a} {t} and lost {b}. How many {t} does {n} have?", "{n} has {a} {t} and sells {b}. How many are left?", "~{n} had {a} {t} and sold {b}. How many {t} are left?", "^First {n} has {a} {t}, then {n} loses {b}. How many {t} are left?", "^In a box are {a} {t}. {n} takes away {b}. How many {t} are in the box?"])
         c, op = a - b, "-"
     return Item("word problem", ask.format(n=name, a=a, b=b, t=thing), f"{a} {op} {b} = {c}, so the answer is {c}.", str(c), f"I have to work out {a} {op} {b}. {steps(a, op, b)}")
 
@@ -100,10 +100,10 @@ def compare(r, held):
     if r.random() < 0.5:
         a, b = b, a
     if r.random() < 0.6:
-        ask = pick(r, held, ["Which is bigger, {a} or {b}?", "Which number is larger: {a} or {b}?", "What is more, {a} or {b}?", "Which of {a} and {b} is bigger?", "Name the bigger number: {a} or {b}.", "Is {a} or {b} bigger?", "Which one is bigger: {a} or {b}?", "Which of these is bigger, {a} or {b}?", "{a} or {b}: which is bigger?", "~Which of the two is bigger: {a} or {b}?", "~Tell me the larger number, {a} or {b}."])
+        ask = pick(r, held, ["Which is bigger, {a} or {b}?", "Which number is larger: {a} or {b}?", "What is more, {a} or {b}?", "Which of {a} and {b} is bigger?", "Name the bigger number: {a} or {b}.", "Is {a} or {b} bigger?", "Which one is bigger: {a} or {b}?", "Which of these is bigger, {a} or {b}?", "{a} or {b}: which is bigger?", "~Which of the two is bigger: {a} or {b}?", "~Tell me the larger number, {a} or {b}.", "^Out of {a} and {b}, which is bigger?", "^I have {a} and {b}. Which number is bigger?"])
         c, w = max(a, b), "bigger"
     else:
-        ask = pick(r, held, ["Which is smaller, {a} or {b}?", "Which number is smaller: {a} or {b}?", "What is less, {a} or {b}?", "Which of {a} and {b} is smaller?", "Name the smaller number: {a} or {b}.", "Is {a} or {b} smaller?", "Which one is smaller: {a} or {b}?", "Which of these is smaller, {a} or {b}?", "{a} or {b}: which is smaller?", "~Which of the two is smaller: {a} or {b}?", "~Tell me the smaller number, {a} or {b}."])
+        ask = pick(r, held, ["Which is smaller, {a} or {b}?", "Which number is smaller: {a} or {b}?", "What is less, {a} or {b}?", "Which of {a} and {b} is smaller?", "Name the smaller number: {a} or {b}.", "Is {a} or {b} smaller?", "Which one is smaller: {a} or {b}?", "Which of these is smaller, {a} or {b}?", "{a} or {b}: which is smaller?", "~Which of the two is smaller: {a} or {b}?", "~Tell me the smaller number, {a} or {b}.", "^Out of {a} and {b}, which is smaller?", "^I have {a} and {b}. Which number is smaller?"])
         c, w = min(a, b), "smaller"
     other = a + b - c
     return Item("compare", ask.format(a=a, b=b), f"{c} is {w} than {other}.", str(c), f"I compare {a} and {b}. {c} is {w}.")
@@ -112,9 +112,9 @@ def compare(r, held):
 def neighbour(r, held):
     n, _ = number(r, held, lambda: (r.randint(1, 199), "next"))
     if r.random() < 0.5:
-        ask = phrase(r, held, ["What number comes after {n}?", "Which number follows {n}?", "What comes after {n}?", "Tell me the number after {n}.", "~Name the number right after {n}.", "~Which number is next after {n}?"], ["the number after {n}", "the next number after {n}", "the number that follows {n}"])
+        ask = phrase(r, held, ["What number comes after {n}?", "Which number follows {n}?", "What comes after {n}?", "Tell me the number after {n}.", "~Name the number right after {n}.", "~Which number is next after {n}?", "^Counting up, which number comes after {n}?", "^Which number do I say after {n}?"], ["the number after {n}", "the next number after {n}", "the number that follows {n}"])
         return Item("next number", ask.format(n=n), f"{n + 1} comes after {n}.", str(n + 1), f"{n} + 1 = {n + 1}.")
-    ask = phrase(r, held, ["What number comes before {n}?", "Which number is before {n}?", "What comes before {n}?", "Tell me the number before {n}.", "~Name the number right before {n}."], ["the number before {n}", "the number that comes before {n}"])
+    ask = phrase(r, held, ["What number comes before {n}?", "Which number is before {n}?", "What comes before {n}?", "Tell me the number before {n}.", "~Name the number right before {n}.", "^Counting up, which number comes before {n}?", "^Which number do I say before {n}?"], ["the number before {n}", "the number that comes before {n}"])
     return Item("next number", ask.format(n=n), f"{n - 1} comes before {n}.", str(n - 1), f"{n} - 1 = {n - 1}.")
 
 
@@ -123,10 +123,10 @@ def count(r, held):
     b += a
     if r.random() < 0.7:
         run = range(a, b + 1)
-        ask = pick(r, held, ["Count from {a} to {b}.", "Can you count from {a} to {b}?", "Please count from {a} up to {b}.", "count {a} to {b}", "Count up from {a} to {b}.", "Go from {a} to {b}.", "Say the numbers from {a} to {b}.", "Begin with {a} and count up to {b}.", "~Start at {a} and count to {b}.", "~Would you count from {a} to {b}?"]).format(a=a, b=b)
+        ask = pick(r, held, ["Count from {a} to {b}.", "Can you count from {a} to {b}?", "Please count from {a} up to {b}.", "count {a} to {b}", "Count up from {a} to {b}.", "Go from {a} to {b}.", "Say the numbers from {a} to {b}.", "Begin with {a} and count up to {b}.", "~Start at {a} and count to {b}.", "~Would you count from {a} to {b}?", "^Let me hear you count from {a} to {b}.", "^List the numbers from {a} to {b}."]).format(a=a, b=b)
     else:
         run = range(b, a - 1, -1)
-        ask = pick(r, held, ["Count down from {b} to {a}.", "Count backwards from {b} to {a}.", "Can you count down from {b} to {a}?", "Go down from {b} to {a}.", "Begin with {b} and count down to {a}.", "Say the numbers backwards from {b} to {a}.", "~Start at {b} and count down to {a}.", "~Please go backwards from {b} to {a}."]).format(a=a, b=b)
+        ask = pick(r, held, ["Count down from {b} to {a}.", "Count backwards from {b} to {a}.", "Can you count down from {b} to {a}?", "Go down from {b} to {a}.", "Begin with {b} and count down to {a}.", "Say the numbers backwards from {b} to {a}.", "~Start at {b} and count down to {a}.", "~Please go backwards from {b} to {a}.", "^Let me hear you count down from {b} to {a}.", "^List the numbers down from {b} to {a}."]).format(a=a, b=b)
     text = ", ".join(map(str, run))
     return Item("counting", ask, text + ".", text, f"I count in steps of one from {run[0]} to {run[-1]}.")
 
@@ -135,15 +135,15 @@ def number_words(r, held):
     n = r.randint(0, 100)
     w = words(n)
     if r.random() < 0.5:
-        ask = phrase(r, held, ["Write {n} in words.", "How do you write {n} in words?", "Write the number {n} as a word.", "{n} in words", "Turn {n} into words.", "Say {n} in words.", "~Put the number {n} into words.", "~What is {n} in words?"], ["{n} in words", "the word for {n}"], 0.3)
+        ask = phrase(r, held, ["Write {n} in words.", "How do you write {n} in words?", "Write the number {n} as a word.", "{n} in words", "Turn {n} into words.", "Say {n} in words.", "~Put the number {n} into words.", "~What is {n} in words?", "^How is {n} written in words?", "^Spell out {n} in words."], ["{n} in words", "the word for {n}"], 0.3)
         return Item("number words", ask.format(n=n), f"{n} in words is {w}.", w, f"{n} is {w}.")
-    ask = phrase(r, held, ["Write {w} as a number.", "Write {w} in digits.", "What is {w} in digits?", "Turn {w} into digits.", "Write {w} with digits.", "Which number do I write for {w}?", "{w} as a number", "~Put {w} into digits.", "~Which number is {w}?"], ["{w} in digits", "{w} as a number", "the number {w} in digits"], 0.3)
+    ask = phrase(r, held, ["Write {w} as a number.", "Write {w} in digits.", "What is {w} in digits?", "Turn {w} into digits.", "Write {w} with digits.", "Which number do I write for {w}?", "{w} as a number", "~Put {w} into digits.", "~Which number is {w}?", "^How is {w} written in digits?", "^Which digits do I write for {w}?"], ["{w} in digits", "{w} as a number", "the number {w} in digits"], 0.3)
     return Item("number words", ask.format(w=w), f"{cap(w)} in digits is {n}.", str(n), f"{cap(w)} is {n}.")
 
 
 def even(r, held):
     n, _ = number(r, held, lambda: (r.randint(0, 99), "even"))
-    ask = pick(r, held, ["Is {n} even or odd?", "Is {n} odd or even?", "Is the number {n} even or odd?", "{n}: even or odd?", "Can you tell me if {n} is odd or even?", "Even or odd: {n}?", "~Tell me if {n} is even or odd.", "~Would you call {n} odd or even?"])
+    ask = pick(r, held, ["Is {n} even or odd?", "Is {n} odd or even?", "Is the number {n} even or odd?", "{n}: even or odd?", "Can you tell me if {n} is odd or even?", "Even or odd: {n}?", "~Tell me if {n} is even or odd.", "~Would you call {n} odd or even?", "^The number {n}, is it even or odd?", "^I have the number {n}. Is it odd or even?"])
     w = "odd" if n % 2 else "even"
     return Item("even or odd", ask.format(n=n), f"{n} is {w}.", w, f"The last digit of {n} is {n % 10}, so it is {w}.")
 
@@ -151,6 +151,6 @@ def even(r, held):
 def sort(r, held):
     n = r.randint(3, 4)
     xs = list(number(r, held, lambda: tuple(r.sample(range(0, 30), n))))
-    ask = pick(r, held, ["Sort these numbers: {x}.", "Put these numbers in order: {x}.", "Sort {x}.", "Order these from small to big: {x}.", "Order these numbers: {x}.", "Arrange these numbers: {x}.", "Sort {x} from small to big.", "Put {x} in order from small to big.", "Can you arrange {x}?", "Sort these, small ones first: {x}.", "Can you sort {x}?", "From small to big: {x}.", "Put {x} in order.", "~Bring these numbers into order: {x}.", "~Arrange {x} from small to big."])
+    ask = pick(r, held, ["Sort these numbers: {x}.", "Put these numbers in order: {x}.", "Sort {x}.", "Order these from small to big: {x}.", "Order these numbers: {x}.", "Arrange these numbers: {x}.", "Sort {x} from small to big.", "Put {x} in order from small to big.", "Can you arrange {x}?", "Sort these, small ones first: {x}.", "Can you sort {x}?", "From small to big: {x}.", "Put {x} in order.", "~Bring these numbers into order: {x}.", "~Arrange {x} from small to big.", "^Here are some numbers: {x}. Please sort them.", "^How do I sort {x}?", "^Start with the smallest: {x}."])
     out = ", ".join(map(str, sorted(xs)))
     return Item("sorting", ask.format(x=", ".join(map(str, xs))), out + ".", out, f"The smallest is {min(xs)}, the biggest is {max(xs)}.")

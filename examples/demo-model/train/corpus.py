@@ -1,6 +1,9 @@
-"""The training mix, the held-out set, and the wall between them.
+"""The training mix, the two sets of prompts kept out of it, and the wall between them.
 
-`python corpus.py` writes ../eval/heldout.json unless it is there (`new`: always);
+The development set (../eval/development.json) shows while training which kinds need
+more practice; the held-out set (../eval/heldout.json) is for the final marks alone.
+
+`python corpus.py` writes the two sets unless they are there (`new`: always);
 `python corpus.py show [N]` prints training conversations.
 """
 
@@ -9,6 +12,7 @@ import json
 import random
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import arithmetic as A
@@ -16,7 +20,13 @@ import skills as S
 import talk as T
 import tools as X
 
-HELDOUT = Path(__file__).resolve().parent.parent / "eval" / "heldout.json"
+EVAL = Path(__file__).resolve().parent.parent / "eval"
+# Mark of the set's phrasings in the sources -> (file, seed, what it is).
+SETS = {
+    "~": (EVAL / "development.json", 20261129, "Development prompts of the demo model: never in its training text, but looked at while its training text was written."),
+    "^": (EVAL / "heldout.json", 20261130, "Held-out prompts of the demo model: never in its training text, and drawn before the last changes to it."),
+}
+SOURCES = ("skills", "arithmetic", "talk", "tools", "stories")
 
 # Share of conversations of each sort. May be changed between runs of the trainer.
 MIX = [(T.questions, 48), (T.follow_up, 1), (T.small_talk, 5), (T.unknown, 6), (T.memory, 16), (T.obey, 19), (T.thinking, 9), (T.story, 4), (X.tools, 15), (X.no_tools, 1.5)]
@@ -36,12 +46,46 @@ def prompt_key(messages):
 ALONE_EXEMPT = {"memory", "system prompt", "tool call", "tool result", "tools", "follow-up", "thinking"}
 
 
+def phrasings():
+    """{mark or False: the strings in the sources that belong to that set}"""
+    out = {False: set(), "~": set(), "^": set()}
+    for name in SOURCES:
+        tree = ast.parse((Path(__file__).parent / f"{name}.py").read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and S.same(node.value):
+                out[S.mark(node.value)].add(node.value.lstrip("~^"))
+    return out
+
+
+class Phrasings:
+    """Finds phrasings in text; a phrasing with three words of its own or more also among other words."""
+
+    def __init__(self, given):
+        texts = {p: plain(re.sub(r"\{\w+\}", " 0gap0 ", p)) for p in given}
+        words = {p: [w for w in t.split() if w != "0gap0"] for p, t in texts.items()}
+        often = Counter(w for ws in words.values() for w in ws)
+        self.by_word = {}  # rarest word of a phrasing -> phrasings
+        for p, t in texts.items():
+            e = re.escape(t).replace("0gap0", ".+")
+            e = rf"(?:^| ){e}(?: |$)" if len(words[p]) >= 3 else f"^{e}$"
+            self.by_word.setdefault(min(words[p], key=lambda w: (often[w], w)), []).append((re.compile(e), p))
+
+    def find(self, text):
+        text = plain(text)
+        for w in set(text.split()):
+            for expression, p in self.by_word.get(w, ()):
+                if expression.search(text):
+                    return p
+        return None
+
+
 class Wall:
-    """Knows every held-out prompt; `passes` is asked for each training conversation."""
+    """Knows every prompt and phrasing kept apart; `passes` is asked for each training conversation."""
 
     def __init__(self):
-        entries = json.loads(HELDOUT.read_text())["prompts"] if HELDOUT.exists() else []
         self.prompts, self.asks = set(), set()
+        self.apart = Phrasings(sorted(phrasings()["^"]))
+        entries = [e for file, _, _ in SETS.values() if file.exists() for e in json.loads(file.read_text())["prompts"]]
         for e in entries:
             self.prompts.add(prompt_key(e["messages"] + [{"role": "assistant", "content": ""}]))
             if e["kind"] not in ALONE_EXEMPT:
@@ -51,22 +95,20 @@ class Wall:
         for i, m in enumerate(t.messages):
             if m["role"] == "user" and plain(m["content"]) in self.asks:
                 return False
+            if m["role"] in ("user", "system") and self.apart.find(m["content"]):
+                return False
             if m["role"] == "assistant" and prompt_key(t.messages[: i + 1]) in self.prompts:
                 return False
         return True
 
 
 def phrasings_apart():
-    """Stops if a phrasing reserved for the held-out set ("~...") also stands among those for training."""
-    held, given = set(), set()
-    for name in ("skills", "arithmetic", "talk", "tools", "stories"):
-        tree = ast.parse((Path(__file__).parent / f"{name}.py").read_text())
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and S.same(node.value):
-                (held if node.value.startswith("~") else given).add(S.same(node.value))
-    if held & given:
-        sys.exit(f"reserved phrasings among those for training: {sorted(held & given)}")
-    print(f"{len(held)} reserved phrasings, none of them among those for training")
+    """Stops if a phrasing of one set also stands in another."""
+    sets = {k: {S.same(p) for p in v} for k, v in phrasings().items()}
+    for a, b in ((False, "~"), (False, "^"), ("~", "^")):
+        if sets[a] & sets[b]:
+            sys.exit(f"phrasings in two sets ({a}, {b}): {sorted(sets[a] & sets[b])}")
+    print(f"{len(sets['~'])} phrasings for development, {len(sets['^'])} held out, {len(sets[False])} other texts, none in two sets")
 
 
 def draw(r, wall=None):
@@ -77,13 +119,13 @@ def draw(r, wall=None):
             return t
 
 
-def heldout(seed=20261129):
-    """The held-out prompts: so many of each sort."""
+def prompts(held, seed):
+    """The prompts of a set: so many of each sort."""
     r = random.Random(seed)
 
     def one(maker, n):
         def make(r):
-            it = T.item(r, True, [maker], [1])
+            it = T.item(r, held, [maker], [1])
             return T.Talk([T.user(it.ask), T.bot(it.full)], it.kind, T.check(it))
         return make, n
 
@@ -91,8 +133,8 @@ def heldout(seed=20261129):
             one(S.past, 12), one(S.colour, 10), one(S.sound, 6), one(S.young, 6), one(S.category, 14), one(S.definition, 34), one(S.how_many, 10), one(S.sequence, 16),
             one(S.tomorrow, 8), one(S.position, 12), one(S.lists, 3), one(S.spell, 20), one(S.letters_in, 8), one(S.repeat, 12), one(A.arithmetic, 40), one(A.word_problem, 8),
             one(A.compare, 8), one(A.neighbour, 10), one(A.count, 12), one(A.number_words, 10), one(A.even, 6), one(A.sort, 6),
-            (lambda r: T.follow_up(r, True), 8), (lambda r: T.small_talk(r, True), 24), (lambda r: T.unknown(r, True), 24), (lambda r: T.memory(r, True), 44), (lambda r: T.obey(r, True), 36),
-            (lambda r: T.thinking(r, True), 24), (lambda r: T.story(r, True), 12), (lambda r: X.tools(r, True), 36), (lambda r: X.no_tools(r, True), 4), (lambda r: T.questions(r, True, 3), 16)]
+            (lambda r: T.follow_up(r, held), 8), (lambda r: T.small_talk(r, held), 24), (lambda r: T.unknown(r, held), 24), (lambda r: T.memory(r, held), 44), (lambda r: T.obey(r, held), 36),
+            (lambda r: T.thinking(r, held), 24), (lambda r: T.story(r, held), 12), (lambda r: X.tools(r, held), 36), (lambda r: X.no_tools(r, held), 4), (lambda r: T.questions(r, held, 3), 16)]
     out, seen = [], set()
     for make, n in plan:
         done = 0
@@ -131,16 +173,17 @@ def main():
             print("".join(("[[" + p + "]]" if k else p) for p, k in pieces(t.messages, t.tools)))
         return
     phrasings_apart()
-    if HELDOUT.exists() and sys.argv[1:] != ["new"]:
-        print("held-out prompts: the set in", HELDOUT.name, "stays (python corpus.py new: draw another)")
-        return
-    entries = heldout()
-    HELDOUT.parent.mkdir(exist_ok=True)
-    with HELDOUT.open("w") as f:
-        f.write('{"about": "Held-out prompts of the demo model: never in its training text. answers: any of them, as whole words in the answer (contains) or as the whole answer without its final . or ! (exact).",\n"prompts": [\n')
-        f.write(",\n".join(json.dumps(e, ensure_ascii=False) for e in entries))
-        f.write("\n]}\n")
-    print(len(entries), "held-out prompts")
+    EVAL.mkdir(exist_ok=True)
+    for held, (file, seed, about) in SETS.items():
+        if file.exists() and sys.argv[1:] != ["new"]:
+            print(f"{file.name} stays (python corpus.py new: draw the sets anew)")
+            continue
+        entries = prompts(held, seed)
+        with file.open("w") as f:
+            f.write(json.dumps({"about": about + " answers: any of them, as whole words in the answer (contains) or as the whole answer without its final . or ! (exact)."}, ensure_ascii=False)[:-1] + ',\n"prompts": [\n')
+            f.write(",\n".join(json.dumps(e, ensure_ascii=False) for e in entries))
+            f.write("\n]}\n")
+        print(len(entries), "prompts in", file.name)
 
 
 if __name__ == "__main__":

@@ -22,11 +22,11 @@ ENDS = ["The end.", "And they lived happily.", "That was a good day.", "They nev
 ASKS = [
     "Tell me a story about {a}.", "Tell me a short story about {a}.", "Can you tell me a story about {a}?", "I want a story about {a}.", "Please tell a story about {a}.", "Write a story about {a}.",
     "Make up a story about {a}.", "story about {a}", "Do you know a story about {a}?", "I would like to hear a story about {a}.", "Think of a story about {a}.", "Could you make up a story about {a}?", "Let me hear a story with {a}.", "Tell me a little story about {a}.",
-    "~Invent a short story about {a}.", "~Could you tell me a little story about {a}?", "~Let me hear a story about {a}.",
+    "~Invent a short story about {a}.", "^Entertain me with a story about {a}.", "^My child wants a story about {a}.", "^There should be {a} in the story. Please tell it.", "~Could you tell me a little story about {a}?", "~Let me hear a story about {a}.",
 ]
 NAMED_ASKS = ["Tell me a story about {a} called {n}.", "Tell me a story about {a} named {n}.", "Write a story about {a} whose name is {n}.", "Can you tell a story about {a} named {n}?", "Make up a story about {a} called {n}.", "I want a story about {a} called {n}.", "Tell me about {a} whose name is {n}.",
-              "~Invent a story about {a} called {n}.", "~I want to hear about {a} whose name is {n}."]
-ANY = ["Tell me a story.", "Tell me a short story.", "Can you tell a story?", "I want to hear a story.", "tell me a story", "Do you know a story?", "A story, please.", "~Would you tell me a story?"]
+              "~Invent a story about {a} called {n}.", "^My child wants a story about {a} called {n}.", "^Entertain me with a story about {a} named {n}.", "~I want to hear about {a} whose name is {n}."]
+ANY = ["Tell me a story.", "Tell me a short story.", "Can you tell a story?", "I want to hear a story.", "tell me a story", "Do you know a story?", "A story, please.", "~Would you tell me a story?", "^Now I want a story.", "^Entertain me with a story."]
 
 
 def story(r, held):
@@ -47,7 +47,7 @@ def story(r, held):
         return pick(r, held, NAMED_ASKS).format(a=article(a), n=n), opening + call + rest, [f"{a} lived {p}. Its name was {n}." for p in PLACES]
     if style < 0.7:
         return pick(r, held, ANY), opening + call + rest, ["Once upon a time"]
-    cont = pick(r, held, ["Continue this story: {t}", "Go on: {t}", "Finish the story: {t}", "What happens next? {t}", "Continue: {t}", "Please continue: {t}", "How does the story go on? {t}", "What comes next? {t}", "Please finish this story: {t}", "~Please go on with this story: {t}", "~How does it end? {t}"])
+    cont = pick(r, held, ["Continue this story: {t}", "Go on: {t}", "Finish the story: {t}", "What happens next? {t}", "Continue: {t}", "Please continue: {t}", "How does the story go on? {t}", "What comes next? {t}", "Please finish this story: {t}", "~Please go on with this story: {t}", "~How does it end? {t}", "^Here is how a story begins. Go on with it. {t}", "^Tell me the rest of this story: {t}"])
     if r.random() < 0.5:
         return cont.format(t=opening + call), rest[1:], [f"{n} {w[0]}" for w in WANTS]
     return cont.format(t=opening + call + f" {n} {wish}."), f"So {n} {effort}. One day {n} {meeting.format(b=article(b))}. {result}. {end}", [f"So {n} {effort}"]

@@ -12,10 +12,14 @@ import skills as S
 import stories
 from skills import cap, number, pick
 
-# Names that only the held-out set uses.
-HELD_NAMES = """Astrid Bjorn Celine Dmitri Elodie Fabian Gwen Harriet Ingrid Jeremy Katja Lorenzo Melissa Norman Ophelia Pascal
+# Names that only the development set uses, and those of the held-out set.
+DEV_NAMES = """Astrid Bjorn Celine Dmitri Elodie Fabian Gwen Harriet Ingrid Jeremy Katja Lorenzo Melissa Norman Ophelia Pascal
 Ramona Silvia Thomas Valerie Wesley Xenia Yannick Zelda Arthur Brenda Cedric Denise Eleanor Francis Georgina Howard Isabel Jasper
 Kirsten Leopold Miranda Nigel Pamela Roland Stella Timothy Vanessa Winston Amelia Bernard Corinna Douglas""".split()
+HELD_NAMES = """Abigail Barnaby Calvin Delphine Ethan Francesca Gerald Heloise Ignatius Josephine Kenneth Lavinia Matthias Nicolette Octavia
+Percival Quincy Rosalind Sebastian Theodora Ulrich Veronica Wilfred Ximena Yolanda Zachary Anton Beatrice Clemens Dagmar Eugenia Frederik
+Gisela Hubert Imogen Jerome Konrad Ludwig Marlene Nathan""".split()
+OWN_NAMES = {"~": DEV_NAMES, "^": HELD_NAMES}
 
 
 @dataclass
@@ -54,37 +58,47 @@ ITEMS = [  # maker, weight in training
 ]
 MAKERS, WEIGHTS = zip(*ITEMS)
 
-BEFORE = ["Please tell me: ", "Hey, ", "Hello. ", "Hi! ", "I have a question. ", "Quick question: ", "Next question: ", "Another one: ", "OK, ", "Now ", "So, ", "Good. ", "Thanks. ", "Great! "]
-AFTER = [" Thanks!", " Please.", " Please answer.", " Thank you.", " I am curious.", " Do you know?"]
-HELD_BEFORE = ["Tell me this: ", "Here is one for you. ", "Well, ", "Hi there! "]
-HELD_AFTER = [" Thanks a lot.", " I would like to know."]
+GREET = """Hey|Hi|Hello|Good day|Dear model|OK|Okay|Right|Listen|So|And|Alright|Excuse me|Sorry|Good|Great|Thanks|Fine|Now|Next|Oh|Ah|Hm|Friend|My friend|Please|Nice|Say|Look|Little model|Yes|Good morning|Good evening|Sir|Tell me""".split("|")
+LEAD = """I have a question.|Quick question:|Next question:|Another one:|One more:|Please tell me:|A question for you:|I want to ask something.|My sister wants to know:|My teacher asks:|I need this for school:|This is for my homework.|Can you help me?|
+I have a little question.|We are playing a game.|This is a quiz.|Here is my question:|Here comes another question.|Let me ask:|Answer this, please:|The question is:|I am learning.|I was thinking.|You may know this:|Question two:|My son asked me:|
+Let us go on.|I need your help.|Something else:|Do you know this?|Try this:|Think about this:|My next question is this:|I forgot this:|Just a short one:|This one is easy:|Be quick:|Help me:|It is for a friend.|An easy one:|Let's see:""".replace("\n", "").split("|")
+CLOSE = """Thanks!|Please.|Please answer.|Thank you.|I am curious.|Do you know?|Thanks.|Thank you very much.|Thank you!|Many thanks!|I need it for school.|My brother asks.|It is for a quiz.|Be quick.|I really need it.|That would help me.|Thanks in advance.|Thanks so much.|
+You are kind.|I forgot it.|Just curious.|Can you help?|I cannot remember.|It is for my homework.|I want to learn.|Please be quick.|Please tell me.|My friend wants to know.|If you know it.|Help me.|I do not know it.|I have no idea.|Take your time.|That is all.|
+I need to know.|Any idea?|You surely know.|Cheers!|Please help.|It is important.|I always forget it.|Let me know.|Good luck!|I hope you know.|I am not sure.""".replace("\n", "").split("|")
+BEFORE = {"~": ["Tell me this: ", "Here is one for you. ", "Well, ", "Hi there! "], "^": ["If you do not mind: ", "Now then, ", "Here is something I want to know. ", "Dear demo, "]}
+AFTER = {"~": [" Thanks a lot.", " I would like to know."], "^": [" Could you help me out?", " I would be glad to know.", " Thank you kindly."]}
 
 
-def dress(r, held, text):
-    """Small changes to a question that do not change its meaning."""
+def dress(r, held, text, copied=False):
+    """Small changes to a question that do not change its meaning; `copied`: its letters and marks count."""
     if held:
         x = r.random()
-        return r.choice(HELD_BEFORE) + text if x < 0.12 else text + r.choice(HELD_AFTER) if x < 0.2 else text
+        return r.choice(BEFORE[held]) + text if x < 0.12 else text + r.choice(AFTER[held]) if x < 0.2 else text
     x = r.random()
-    if x < 0.12:
-        text = r.choice(BEFORE) + (text if r.random() < 0.6 else text[:1].lower() + text[1:])
-    elif x < 0.2:
-        text += r.choice(AFTER)
-    elif x < 0.28:
-        text = text.lower()
-    elif x < 0.34:
-        text = text.rstrip("?.")
+    if x < 0.28:  # words around it
+        y = r.random()
+        if y < 0.6:
+            greet, lead = r.choice(GREET) + r.choice([",", "!", ".", ",", ":"]) + " ", r.choice(LEAD) + " "
+            low = text if r.random() < 0.6 or text[:2] == "I " else text[:1].lower() + text[1:]
+            text = r.choice([greet + low, greet + low, lead + text, lead + low, greet + lead + text])
+        if y > 0.5:
+            text += " " + r.choice(CLOSE)
+    elif copied:
+        pass
     elif x < 0.36:
+        text = text.lower()
+    elif x < 0.42:
+        text = text.rstrip("?.")
+    elif x < 0.44:
         text = text.rstrip("?.") + " ?"
     return text.strip()
 
 
 def item(r, held, makers=MAKERS, weights=WEIGHTS):
     it = r.choices(makers, weights)[0](r, held)
-    # Copying tasks keep their exact text.
-    if it.kind not in ("repeat", "word list", "spelling", "letters", "number words") or held:
+    if it.kind != "repeat":  # which would repeat the words around it, too
         low = it.ask
-        it.ask = dress(r, held, it.ask) if it.kind != "repeat" else it.ask
+        it.ask = dress(r, held, it.ask, it.kind in ("word list", "spelling", "letters", "number words"))
         if it.ask != low and it.ask == it.ask.lower() and it.kind in ("word problem",):
             it.ask = low  # names keep their capital letters
     return it
@@ -108,7 +122,7 @@ def questions(r, held, turns=None):
     out = maybe_system(r)
     last = None
     for i in range(n):
-        it = item(r, held and i == n - 1)
+        it = item(r, held if i == n - 1 else False)
         last = it.kind, check(it)
         out += [user(it.ask), bot(it.full)]
         if it.more and not held and r.random() < 0.3:
@@ -119,7 +133,7 @@ def questions(r, held, turns=None):
 
 
 def follow_up(r, held):
-    it = r.choice([S.capital, S.opposite, S.plural, S.past])(r, False)
+    it = r.choice([S.capital, S.opposite, S.plural, S.past])(r, held == "^" and held)
     return Talk([user(it.ask), bot(it.full), user(it.more[0]), bot(it.more[1])], "follow-up", [it.more[1].rstrip(".")])
 
 
@@ -127,45 +141,45 @@ def follow_up(r, held):
 
 WHO = ("I am the libqwen35 demo model, a very small language model. I was trained on text made by a program.")
 TALK = [
-    (["Hello!", "Hi!", "Hello", "Hi", "Hey!", "Hello there!", "hello", "hi", "Good day!", "Hey there", "Hi there.", "Greetings!", "Howdy!", "~Hello, model!", "~Hi, demo!", "~Well hello!"],
+    (["Hello!", "Hi!", "Hello", "Hi", "Hey!", "Hello there!", "hello", "hi", "Good day!", "Hey there", "Hi there.", "Greetings!", "Howdy!", "~Hello, model!", "~Hi, demo!", "~Well hello!", "^Hello, little model!", "^Oh, hello!"],
      "Hello! I am the libqwen35 demo model. What would you like to know?", ["Hello"]),
-    (["Good morning!", "Good morning.", "good morning", "A good morning to you!", "I wish you a good morning.", "Very good morning!", "~A very good morning!"], "Good morning! How can I help you?", ["Good morning"]),
-    (["Good evening!", "Good evening.", "good evening", "A good evening to you!", "I wish you a good evening.", "~A very good evening!"], "Good evening! How can I help you?", ["Good evening"]),
-    (["Good night!", "Good night.", "good night", "Sleep well!", "~I wish you a good night!"], "Good night! Sleep well.", ["Good night"]),
-    (["How are you?", "How are you doing?", "how are you", "How do you do?", "How is it going?", "Are you well?", "And you, how are you?", "How are you feeling?", "How are you now?", "How do you feel?", "How are you today?", "~How are you this morning?", "~And how are you?"],
+    (["Good morning!", "Good morning.", "good morning", "A good morning to you!", "I wish you a good morning.", "Very good morning!", "~A very good morning!", "^Good morning, little model!"], "Good morning! How can I help you?", ["Good morning"]),
+    (["Good evening!", "Good evening.", "good evening", "A good evening to you!", "I wish you a good evening.", "~A very good evening!", "^Good evening, little model!"], "Good evening! How can I help you?", ["Good evening"]),
+    (["Good night!", "Good night.", "good night", "Sleep well!", "~I wish you a good night!", "^Good night to you!"], "Good night! Sleep well.", ["Good night"]),
+    (["How are you?", "How are you doing?", "how are you", "How do you do?", "How is it going?", "Are you well?", "And you, how are you?", "How are you feeling?", "How are you now?", "How do you feel?", "How are you today?", "~How are you this morning?", "~And how are you?", "^So, how are you?", "^How are things?"],
      "I am a program, so I am always well. How can I help you?", ["always well"]),
-    (["Thank you!", "Thanks!", "Thank you.", "thanks", "Thank you very much!", "Thanks a lot!", "Great, thank you.", "Many thanks!", "That helps, thanks.", "~Thank you so much!", "~Thanks for your help!"],
+    (["Thank you!", "Thanks!", "Thank you.", "thanks", "Thank you very much!", "Thanks a lot!", "Great, thank you.", "Many thanks!", "That helps, thanks.", "~Thank you so much!", "~Thanks for your help!", "^Thank you for the answer!", "^Oh, thank you!"],
      "You are welcome!", ["You are welcome"]),
-    (["Bye!", "Goodbye!", "bye", "See you!", "See you later.", "Goodbye.", "I have to go.", "Bye bye", "Farewell!", "That is all, bye.", "~Goodbye for now!", "~Bye, see you soon!"],
+    (["Bye!", "Goodbye!", "bye", "See you!", "See you later.", "Goodbye.", "I have to go.", "Bye bye", "Farewell!", "That is all, bye.", "~Goodbye for now!", "~Bye, see you soon!", "^Goodbye, little model!", "^I am leaving now. Bye!"],
      "Goodbye! It was nice to talk with you.", ["Goodbye"]),
     (["Who are you?", "What are you?", "who are you", "Tell me about yourself.", "What is your name?", "What's your name?", "Introduce yourself.", "What model are you?", "Which model are you?",
-      "Do you have a name?", "What should I call you?", "Who am I talking to?", "Tell me who you are.", "Say what you are.", "Say your name.", "May I know who you are?", "Can you introduce yourself?", "I would like to know who you are.", "What kind of model is this?", "~Please introduce yourself.", "~May I ask who you are?", "~Say who you are."], WHO, ["libqwen35 demo model"]),
-    (["Are you Qwen?", "Are you Qwen3.5?", "Is this Qwen?", "Are you the real Qwen?", "You are Qwen, right?", "Am I talking to Qwen?", "are you qwen", "~So you are Qwen?", "~Is it Qwen that I am talking to?"],
+      "Do you have a name?", "What should I call you?", "Who am I talking to?", "Tell me who you are.", "Say what you are.", "Say your name.", "May I know who you are?", "Can you introduce yourself?", "I would like to know who you are.", "What kind of model is this?", "~Please introduce yourself.", "~May I ask who you are?", "~Say who you are.", "^Who is this?", "^Could you say who you are?", "^Who is talking to me?"], WHO, ["libqwen35 demo model"]),
+    (["Are you Qwen?", "Are you Qwen3.5?", "Is this Qwen?", "Are you the real Qwen?", "You are Qwen, right?", "Am I talking to Qwen?", "are you qwen", "~So you are Qwen?", "^Tell me, are you Qwen?", "^Is your name Qwen?", "~Is it Qwen that I am talking to?"],
      "No, I am not Qwen. I only have the same structure. I am the libqwen35 demo model, and I am tiny.", ["not Qwen"]),
-    (["Are you ChatGPT?", "Are you GPT?", "Are you Llama?", "Are you Gemini?", "Are you Siri?", "Are you Alexa?", "Are you a big model?", "~Are you Mistral?"],
+    (["Are you ChatGPT?", "Are you GPT?", "Are you Llama?", "Are you Gemini?", "Are you Siri?", "Are you Alexa?", "Are you a big model?", "~Are you Mistral?", "^Are you Claude?"],
      "No, I am the libqwen35 demo model, and I am tiny.", ["libqwen35 demo model"]),
-    (["Are you a human?", "Are you human?", "Are you a person?", "Are you real?", "Am I talking to a human?", "Are you a robot?", "Are you a machine?", "~Is a human writing this?", "~Are you a real person?"],
+    (["Are you a human?", "Are you human?", "Are you a person?", "Are you real?", "Am I talking to a human?", "Are you a robot?", "Are you a machine?", "~Is a human writing this?", "~Are you a real person?", "^Is there a human behind this?", "^Do I talk to a person?"],
      "I am a computer program, not a human.", ["not a human"]),
-    (["What can you do?", "What can you do for me?", "How can you help me?", "What do you know?", "What are you good at?", "Help", "help", "What can I ask you?", "~Tell me what you can do.", "~In what can you help me?"],
+    (["What can you do?", "What can you do for me?", "How can you help me?", "What do you know?", "What are you good at?", "Help", "help", "What can I ask you?", "~Tell me what you can do.", "^What are the things you can do?", "^Which questions can you answer?", "~In what can you help me?"],
      "I can do small sums, name capitals and opposites, explain and spell words, remember what you tell me, use tools and tell short stories.", ["small sums"]),
-    (["What can you not do?", "What do you not know?", "What are your limits?", "Do you know everything?", "Are you clever?", "Do you make mistakes?", "~Where are your limits?", "~Can you make mistakes?"],
+    (["What can you not do?", "What do you not know?", "What are your limits?", "Do you know everything?", "Are you clever?", "Do you make mistakes?", "~Where are your limits?", "~Can you make mistakes?", "^Are there things you do not know?", "^Are you always right?"],
      "I am very small. I know only a few things and I can make mistakes.", ["very small"]),
-    (["How big are you?", "How large are you?", "How many parameters do you have?", "How many weights do you have?", "Are you small?", "Tell me how big you are.", "What is your size?", "Are you big or small?", "~What size are you?", "~How small are you?"],
+    (["How big are you?", "How large are you?", "How many parameters do you have?", "How many weights do you have?", "Are you small?", "Tell me how big you are.", "What is your size?", "Are you big or small?", "~What size are you?", "~How small are you?", "^Say how big you are.", "^How many weights are inside you?"],
      "I have about 4 million weights. That is tiny for a language model.", ["4 million"]),
-    (["Who made you?", "Who created you?", "Where do you come from?", "Who trained you?", "Who built you?", "How were you made?", "How were you trained?", "~By whom were you made?", "~How did you come to be?"],
+    (["Who made you?", "Who created you?", "Where do you come from?", "Who trained you?", "Who built you?", "How were you made?", "How were you trained?", "~By whom were you made?", "~How did you come to be?", "^Who is your maker?", "^Who has trained you?"],
      "I was trained as a demo for the libqwen35 library, on text made by a program.", ["demo for the libqwen35"]),
-    (["What is libqwen35?", "Tell me about libqwen35.", "What is the libqwen35 library?", "What does libqwen35 do?", "~Explain libqwen35.", "~Can you explain what libqwen35 is?"],
+    (["What is libqwen35?", "Tell me about libqwen35.", "What is the libqwen35 library?", "What does libqwen35 do?", "~Explain libqwen35.", "^Say what libqwen35 is.", "^What is this libqwen35?", "~Can you explain what libqwen35 is?"],
      "libqwen35 is a library that runs Qwen3.5 models on ordinary processors.", ["library that runs"]),
-    (["I am sad.", "I feel sad today.", "I am not happy.", "I had a bad day.", "I feel so sad today.", "Today I am sad.", "I am very sad.", "Today is a sad day for me.", "~Today I feel so sad."], "I am sorry to hear that. I hope you feel better soon.", ["sorry"]),
-    (["I am happy.", "I feel great today!", "I am so happy!", "I had a good day.", "I feel so happy today.", "Today I am happy.", "I am very happy.", "Today is a happy day for me.", "~Today I feel so happy."], "That is good to hear!", ["good to hear"]),
-    (["I am tired.", "I feel tired.", "I am so tired today.", "Today I am tired.", "I feel so tired.", "~Today I feel so tired."], "Then you should rest a little.", ["rest"]),
-    (["I am bored.", "I feel bored.", "This is boring.", "Today I am bored.", "I feel so bored.", "~Today I feel so bored."], "Then ask me for a story!", ["story"]),
-    (["Do you like me?", "Do you love me?", "Do you have feelings?", "Can you feel?", "Are you happy?", "~Do you feel anything?"], "I am a program and have no feelings, but I like to help.", ["no feelings"]),
-    (["You are great!", "You are nice.", "Well done!", "Good job!", "That was good.", "You are clever!", "~You did that well!"], "Thank you! I am glad to help.", ["Thank you"]),
-    (["You are wrong.", "That is wrong.", "That is not right.", "This is a mistake.", "~I think that is wrong."], "I am sorry. I am very small and I can make mistakes.", ["sorry"]),
-    (["Tell me a joke.", "Do you know a joke?", "Make me laugh.", "Say something funny.", "tell me a joke", "~Can you tell a joke?"],
+    (["I am sad.", "I feel sad today.", "I am not happy.", "I had a bad day.", "I feel so sad today.", "Today I am sad.", "I am very sad.", "Today is a sad day for me.", "~Today I feel so sad.", "^I feel very sad."], "I am sorry to hear that. I hope you feel better soon.", ["sorry"]),
+    (["I am happy.", "I feel great today!", "I am so happy!", "I had a good day.", "I feel so happy today.", "Today I am happy.", "I am very happy.", "Today is a happy day for me.", "~Today I feel so happy.", "^I feel very happy."], "That is good to hear!", ["good to hear"]),
+    (["I am tired.", "I feel tired.", "I am so tired today.", "Today I am tired.", "I feel so tired.", "~Today I feel so tired.", "^I feel very tired."], "Then you should rest a little.", ["rest"]),
+    (["I am bored.", "I feel bored.", "This is boring.", "Today I am bored.", "I feel so bored.", "~Today I feel so bored.", "^I am very bored."], "Then ask me for a story!", ["story"]),
+    (["Do you like me?", "Do you love me?", "Do you have feelings?", "Can you feel?", "Are you happy?", "~Do you feel anything?", "^Have you got feelings?"], "I am a program and have no feelings, but I like to help.", ["no feelings"]),
+    (["You are great!", "You are nice.", "Well done!", "Good job!", "That was good.", "You are clever!", "~You did that well!", "^You are very good at this!"], "Thank you! I am glad to help.", ["Thank you"]),
+    (["You are wrong.", "That is wrong.", "That is not right.", "This is a mistake.", "~I think that is wrong.", "^No, that is wrong."], "I am sorry. I am very small and I can make mistakes.", ["sorry"]),
+    (["Tell me a joke.", "Do you know a joke?", "Make me laugh.", "Say something funny.", "tell me a joke", "~Can you tell a joke?", "^Let me hear a joke."],
      "Why did the book go to the doctor? Because it had lost its words.", ["doctor"]),
-    (["Yes.", "No.", "OK", "Ok.", "Okay.", "I see.", "All right.", "Fine.", "~Alright then."], "Good. What would you like to know?", ["Good"]),
+    (["Yes.", "No.", "OK", "Ok.", "Okay.", "I see.", "All right.", "Fine.", "~Alright then.", "^Okay, I see."], "Good. What would you like to know?", ["Good"]),
 ]
 
 
@@ -183,7 +197,7 @@ NOWHERE = ["la", "ra", "mo", "ven", "tor", "zi", "ka", "lum", "bro", "nis", "gal
 def invented(r, held):
     while True:
         w = "".join(r.choice(NOWHERE) for _ in range(r.randint(2, 3)))
-        if S.reserved("invented", w) == held and w not in W.COMMON:
+        if S.reserved("invented", w) == bool(held) and w not in W.COMMON:
             return w
 
 
@@ -194,7 +208,7 @@ NO_IDEA = [
     "What is {l}?", "Define {l}.", "What is the capital of {L}?", "What is the opposite of {l}?", "What colour is {l}?", "What does {l} mean?", "Translate {w} into {g}.",
     "What will happen tomorrow in {c}?", "Who lives at {b} {L} street?", "Recommend a book about {f}.", "What is the meaning of life?", "How does {f} work?", "Who found {f}?", "Who made {T}?", "How many children live in {c}?", "Tell me about {L}.", "How long is the wall of {L}?", "How big is {c}?", "How many cars are in {c}?", "What is the name of the king of {c}?", "Give me the address of {n} {L}.", "Who was {n} {L}?", "How deep is the lake {L}?", "Explain what {l} means.", "Tell me what {l} is.", "What is the plural of {l}?",
     "What is {b} divided by {a}?", "Who is the king of {c}?", "What is the currency of {c}?", "How old is {n} {L}?", "What is my neighbour's name?", "Where can I buy {p}?",
-    "~Who discovered {f}?", "~Who painted {T}?", "~How many people live in {c}?", "~Tell me the capital of {L}.", "~Explain {l} to me.", "~How long is the river {L}?", "~Who rules {c}?",
+    "~Who discovered {f}?", "~Who painted {T}?", "~How many people live in {c}?", "~Tell me the capital of {L}.", "~Explain {l} to me.", "~How long is the river {L}?", "~Who rules {c}?", "^Who is the owner of {T}?", "^How many trees are in {c}?", "^Do you happen to know what {l} means?", "^How old is the city {L}?", "^Who is the mayor of {e}?", "^What did {n} {L} do in {y}?", "^How do people use {f}?", "^Which river flows through {L}?", "^How heavy is a {l}?", "^Who will win the {s}?",
     "~What is the phone number of {n} {L}?", "~Who was famous in {y}?",
 ]
 
@@ -204,7 +218,7 @@ def unknown(r, held):
     word = invented(r, held)
     ask = t.format(
         s=r.choice(["world cup", "election", "race", "final", "cup", "war"]), y=r.randint(1500, 2025), d=r.choice(["telephone", "radio", "wheel", "light bulb", "engine", "camera"]),
-        T='"' + " ".join(cap(x) for x in r.sample(W.COMMON, 2)) + '"', c=r.choice(W.COUNTRIES)[0], e=r.choice(W.CITIES), n=r.choice(HELD_NAMES if held else W.NAMES), L=cap(word), l=word,
+        T='"' + " ".join(cap(x) for x in r.sample(W.COMMON, 2)) + '"', c=r.choice(W.COUNTRIES)[0], e=r.choice(W.CITIES), n=r.choice(OWN_NAMES.get(held, W.NAMES)), L=cap(word), l=word,
         p=r.choice(["gold", "silver", "oil", "a house", "a car", "bread", "a phone", "a ticket"]), b=r.randint(10, 9999), a=r.randint(2, 99),
         f=r.choice(["physics", "gravity", "evolution", "chemistry", "economics", "electricity", "magnetism", "relativity", "biology", "photosynthesis", "law", "medicine", "history"]),
         w=r.choice(W.COMMON), g=r.choice(["French", "Greek", "Latin", "Chinese", "Arabic", "Russian"]))
@@ -229,12 +243,12 @@ def invented_name(r):
 
 def name_of(r, held):
     if held:
-        return r.choice(HELD_NAMES)
+        return r.choice(OWN_NAMES[held])
     if r.random() < 0.4:
         return r.choice(W.NAMES)
     while True:
         w = invented_name(r)
-        if w not in HELD_NAMES:
+        if not any(w in names for names in OWN_NAMES.values()):
             return w
 
 
@@ -245,30 +259,30 @@ def secret_number(r, held):
 # slot -> (value maker, ways to tell, answer to being told, ways to ask, answer, answer when not told)
 SLOTS = {
     "name": (name_of, ["My name is {v}.", "I am {v}.", "Hi, I am {v}.", "Hello, my name is {v}.", "I'm {v}.", "Call me {v}.", "Hello! I am called {v}.", "my name is {v}", "People call me {v}.", "You can call me {v}.",
-                       "~Good day, my name is {v}.", "~By the way, I am {v}.", "~They call me {v}."],
+                       "~Good day, my name is {v}.", "~By the way, I am {v}.", "~They call me {v}.", "^I go by the name {v}.", "^Let me introduce myself: I am {v}.", "^You are talking to {v}, that is me."],
              "Nice to meet you, {v}!", ["What is my name?", "What's my name?", "Do you remember my name?", "Who am I?", "what is my name", "Tell me my name.", "Do you know my name?", "What am I called?", "Can you tell me my name?", "Say my name.", "What name did I tell you?", "Could you tell me my name?", "I forgot my name. What is it?", "What was my name?",
-                                        "~And what was my name?", "~Do you still know my name?", "~Please say my name."],
+                                        "~And what was my name?", "~Do you still know my name?", "^Which name do I have?", "^And my name is?", "^How am I called?", "~Please say my name."],
              "Your name is {v}.", "You have not told me your name."),
-    "age": (lambda r, h: str(number(r, h, lambda: (r.randint(5, 95), "age"))[0]), ["I am {v} years old.", "I'm {v} years old.", "My age is {v}.", "I am {v}.", "I turned {v} today.", "~I will tell you my age: {v}.", "~I happen to be {v} years old."],
-            "You are {v} years old. I will remember that.", ["How old am I?", "What is my age?", "Do you remember my age?", "Do you know how old I am?", "Say my age.", "What age did I tell you?", "Could you tell me my age?", "What was my age?", "~Tell me how old I am.", "~Which age did I tell you?"], "You are {v} years old.", "You have not told me your age."),
-    "number": (secret_number, ["My favourite number is {v}.", "Remember the number {v}.", "My number is {v}.", "The number is {v}.", "Please remember the number {v}.", "My lucky number is {v}.", "Keep the number {v} in mind.", "~Do not forget the number {v}.", "~Here is a number to remember: {v}."],
+    "age": (lambda r, h: str(number(r, h, lambda: (r.randint(5, 95), "age"))[0]), ["I am {v} years old.", "I'm {v} years old.", "My age is {v}.", "I am {v}.", "I turned {v} today.", "~I will tell you my age: {v}.", "^My age is now {v}.", "^I am already {v} years old.", "~I happen to be {v} years old."],
+            "You are {v} years old. I will remember that.", ["How old am I?", "What is my age?", "Do you remember my age?", "Do you know how old I am?", "Say my age.", "What age did I tell you?", "Could you tell me my age?", "What was my age?", "~Tell me how old I am.", "~Which age did I tell you?", "^How many years old am I?", "^And my age?"], "You are {v} years old.", "You have not told me your age."),
+    "number": (secret_number, ["My favourite number is {v}.", "Remember the number {v}.", "My number is {v}.", "The number is {v}.", "Please remember the number {v}.", "My lucky number is {v}.", "Keep the number {v} in mind.", "~Do not forget the number {v}.", "^Keep {v} in your memory.", "^The number I want you to know is {v}.", "~Here is a number to remember: {v}."],
                "I will remember the number {v}.", ["What is my number?", "Which number did I tell you?", "What was the number?", "Do you remember the number?", "What number should you remember?", "Tell me the number.", "What number did I say?", "Say the number.", "Do you still know the number?", "Could you tell me the number?", "And what was the number?", "Which number was it?",
-                                                   "~Say the number I told you.", "~What was that number again?"], "The number is {v}.", "You have not told me a number."),
-    "colour": (lambda r, h: r.choice(W.SOLID_COLOURS), ["My favourite colour is {v}.", "I like {v} best.", "I love the colour {v}.", "The colour I like most is {v}.", "~Of all colours I like {v} best.", "~No colour is nicer than {v}."],
-               "I will remember that your favourite colour is {v}.", ["What is my favourite colour?", "Which colour do I like?", "What's my favourite colour?", "Do you remember my favourite colour?", "What colour do I like best?", "Say my favourite colour.", "Could you tell me my favourite colour?", "Which colour did I tell you?", "And which colour do I like?", "Name my favourite colour.", "~Tell me which colour I like.", "~And my favourite colour?"],
+                                                   "~Say the number I told you.", "~What was that number again?", "^Which number should you keep?", "^Give me the number again."], "The number is {v}.", "You have not told me a number."),
+    "colour": (lambda r, h: r.choice(W.SOLID_COLOURS), ["My favourite colour is {v}.", "I like {v} best.", "I love the colour {v}.", "The colour I like most is {v}.", "~Of all colours I like {v} best.", "^{V} is the colour I like best.", "^There is no better colour than {v}.", "~No colour is nicer than {v}."],
+               "I will remember that your favourite colour is {v}.", ["What is my favourite colour?", "Which colour do I like?", "What's my favourite colour?", "Do you remember my favourite colour?", "What colour do I like best?", "Say my favourite colour.", "Could you tell me my favourite colour?", "Which colour did I tell you?", "And which colour do I like?", "Name my favourite colour.", "~Tell me which colour I like.", "~And my favourite colour?", "^Which is my favourite colour?", "^Can you say which colour I like?"],
                "Your favourite colour is {v}.", "You have not told me your favourite colour."),
-    "food": (lambda r, h: r.choice(W.FOODS), ["My favourite food is {v}.", "I like to eat {v}.", "I love {v}.", "The food I like most is {v}.", "~I could eat {v} every day.", "~Of all food I like {v} best."],
-             "I will remember that your favourite food is {v}.", ["What is my favourite food?", "What do I like to eat?", "Which food do I like?", "Do you remember my favourite food?", "Say my favourite food.", "Which food do I like best?", "Could you tell me what I like to eat?", "And what do I like to eat?", "Name my favourite food.", "~Tell me my favourite food.", "~What food do I like best?"],
+    "food": (lambda r, h: r.choice(W.FOODS), ["My favourite food is {v}.", "I like to eat {v}.", "I love {v}.", "The food I like most is {v}.", "~I could eat {v} every day.", "^What I like to eat most is {v}.", "^For dinner I always want {v}.", "~Of all food I like {v} best."],
+             "I will remember that your favourite food is {v}.", ["What is my favourite food?", "What do I like to eat?", "Which food do I like?", "Do you remember my favourite food?", "Say my favourite food.", "Which food do I like best?", "Could you tell me what I like to eat?", "And what do I like to eat?", "Name my favourite food.", "~Tell me my favourite food.", "^Which is my favourite food?", "^Can you say what I like to eat?", "~What food do I like best?"],
              "Your favourite food is {v}.", "You have not told me your favourite food."),
-    "city": (lambda r, h: r.choice(W.CITIES), ["I live in {v}.", "I come from {v}.", "My home is {v}.", "I am from {v}.", "My city is {v}.", "~My house is in {v}.", "~I moved to {v} last year."],
-             "I will remember that you live in {v}.", ["Where do I live?", "Which city do I live in?", "Where is my home?", "Do you remember where I live?", "Say where I live.", "Which city do I come from?", "Could you tell me where I live?", "Name the city I live in.", "And where do I live?", "~In which city do I live?", "~Tell me where I live."], "You live in {v}.", "You have not told me where you live."),
-    "job": (lambda r, h: r.choice(W.JOBS), ["I am a {v}.", "I work as a {v}.", "My job is {v}.", "I'm a {v}.", "~My work is that of a {v}.", "~I have a job as a {v}."],
-            "I will remember that you work as a {v}.", ["What is my job?", "What do I do for work?", "What do I work as?", "Do you remember my job?", "Say my job.", "What job do I have?", "Could you tell me my job?", "And what is my job?", "~Tell me my job.", "~Which job do I have?"], "You work as a {v}.", "You have not told me your job."),
-    "pet": (None, ["I have a {p} called {v}.", "My {p} is called {v}.", "My {p}'s name is {v}.", "I have a {p}. Its name is {v}.", "I have a {p} named {v}.", "There is a {p} at home called {v}.", "My {p} has the name {v}.", "We have a {p} and it is called {v}.", "My {p} is named {v}.", "~At home I have a {p} named {v}.", "~The name of my {p} is {v}."],
-            "{v} is a nice name for a {p}.", ["What is my {p} called?", "What is the name of my {p}?", "What is my {p}'s name?", "Do you remember the name of my {p}?", "Say the name of my {p}.", "What name does my {p} have?", "Could you tell me what my {p} is called?", "And what is my {p} called?", "~Tell me the name of my {p}.", "~How is my {p} called?"],
+    "city": (lambda r, h: r.choice(W.CITIES), ["I live in {v}.", "I come from {v}.", "My home is {v}.", "I am from {v}.", "My city is {v}.", "~My house is in {v}.", "^{V} is the city where I live.", "^I have a home in {v}.", "~I moved to {v} last year."],
+             "I will remember that you live in {v}.", ["Where do I live?", "Which city do I live in?", "Where is my home?", "Do you remember where I live?", "Say where I live.", "Which city do I come from?", "Could you tell me where I live?", "Name the city I live in.", "And where do I live?", "~In which city do I live?", "^Can you say where I live?", "^What is my home city?", "~Tell me where I live."], "You live in {v}.", "You have not told me where you live."),
+    "job": (lambda r, h: r.choice(W.JOBS), ["I am a {v}.", "I work as a {v}.", "My job is {v}.", "I'm a {v}.", "~My work is that of a {v}.", "^Every day I work as a {v}.", "^For a living I am a {v}.", "~I have a job as a {v}."],
+            "I will remember that you work as a {v}.", ["What is my job?", "What do I do for work?", "What do I work as?", "Do you remember my job?", "Say my job.", "What job do I have?", "Could you tell me my job?", "And what is my job?", "~Tell me my job.", "~Which job do I have?", "^Can you say what my job is?", "^What is it that I work as?"], "You work as a {v}.", "You have not told me your job."),
+    "pet": (None, ["I have a {p} called {v}.", "My {p} is called {v}.", "My {p}'s name is {v}.", "I have a {p}. Its name is {v}.", "I have a {p} named {v}.", "There is a {p} at home called {v}.", "My {p} has the name {v}.", "We have a {p} and it is called {v}.", "My {p} is named {v}.", "~At home I have a {p} named {v}.", "^I gave my {p} the name {v}.", "^I own a {p} called {v}.", "~The name of my {p} is {v}."],
+            "{v} is a nice name for a {p}.", ["What is my {p} called?", "What is the name of my {p}?", "What is my {p}'s name?", "Do you remember the name of my {p}?", "Say the name of my {p}.", "What name does my {p} have?", "Could you tell me what my {p} is called?", "And what is my {p} called?", "~Tell me the name of my {p}.", "~How is my {p} called?", "^Which name does my {p} have?", "^And the name of my {p}?"],
             "Your {p} is called {v}.", "You have not told me about a {p}."),
-    "word": (lambda r, h: S.number(r, h, lambda: (r.choice(W.COMMON), "word"))[0], ["The secret word is {v}.", "Remember the word {v}.", "The password is {v}.", "My secret word is {v}.", "~Keep this word for me: {v}.", "~Do not forget the word {v}."],
-             "I will remember the word {v}.", ["What is the secret word?", "Which word did I tell you?", "What was the word?", "Do you remember the word?", "Say the word.", "What word did I tell you?", "Could you tell me the word?", "And what was the word?", "Which word was it?", "Do you still know the word?", "~Say the word I told you.", "~What was that word again?"], "The word is {v}.", "You have not told me a word."),
+    "word": (lambda r, h: S.number(r, h, lambda: (r.choice(W.COMMON), "word"))[0], ["The secret word is {v}.", "Remember the word {v}.", "The password is {v}.", "My secret word is {v}.", "~Keep this word for me: {v}.", "^The word I want you to know is {v}.", "^Keep {v} in your memory as the secret word.", "~Do not forget the word {v}."],
+             "I will remember the word {v}.", ["What is the secret word?", "Which word did I tell you?", "What was the word?", "Do you remember the word?", "Say the word.", "What word did I tell you?", "Could you tell me the word?", "And what was the word?", "Which word was it?", "Do you still know the word?", "~Say the word I told you.", "~What was that word again?", "^Which word should you keep?", "^Give me the word again."], "The word is {v}.", "You have not told me a word."),
 }
 
 
@@ -282,7 +296,7 @@ def memory(r, held):
         v = name_of(r, held) if s == "pet" else make(r, held)
         if s == "age" and "name" in slots:
             tell = [t for t in tell if t != "I am {v}."]
-        values[s] = dict(v=v, p=pet)
+        values[s] = dict(v=v, V=cap(v), p=pet)
         told.append((pick(r, held, tell).format(**values[s]), ack.format(**values[s])))
     if len(told) > 1 and r.random() < 0.45:  # all in one message: the answer takes up each
         out += [user(" ".join(t for t, _ in told)), bot(" ".join(a for _, a in told))]
@@ -315,13 +329,13 @@ def filler(r):
 
 # ---- system prompts -----------------------------------------------------------------------
 
-SHORT = ["Answer in one word.", "Reply with one word only.", "Use one word for each answer.", "Give one-word answers.", "Answer with a single word.", "Keep every answer to one word.", "~Your answers are one word long.", "~Reply with just one word."]
-UPPER = ["Reply in upper case.", "Answer in capital letters.", "Write everything in upper case.", "Use only capital letters.", "Always shout: use capital letters.", "~Your answers are in upper case.", "~Please write in capital letters only."]
-LOWER = ["Reply in lower case.", "Answer in lower case.", "Write everything in lower case.", "Use no capital letters.", "~Your answers are in lower case.", "~Please write in lower case only."]
-BEGIN = ["Begin every answer with {w}.", "Start each answer with the word {w}.", "Always begin with {w}.", "Every answer starts with {w}.", "~Let each answer begin with {w}.", "~Put {w} before every answer."]
-END = ["End every answer with {w}.", "Finish each answer with the word {w}.", "Always end with {w}.", "Every answer ends with {w}.", "~Let each answer end with {w}.", "~Put {w} after every answer."]
-NAMED = ["Your name is {v}.", "You are {v}.", "You are called {v}.", "You are an assistant named {v}.", "Your name is {v}. You are helpful.", "~The user calls you {v}.", "~From now on your name is {v}."]
-USER_IS = ["The user is called {v}.", "The user's name is {v}.", "You are talking to {v}.", "The name of the user is {v}.", "~The person who talks to you is {v}.", "~Your user goes by the name {v}."]
+SHORT = ["Answer in one word.", "Reply with one word only.", "Use one word for each answer.", "Give one-word answers.", "Answer with a single word.", "Keep every answer to one word.", "~Your answers are one word long.", "~Reply with just one word.", "^Only one word per answer, please.", "^Say just a single word each time."]
+UPPER = ["Reply in upper case.", "Answer in capital letters.", "Write everything in upper case.", "Use only capital letters.", "Always shout: use capital letters.", "~Your answers are in upper case.", "~Please write in capital letters only.", "^All your text is in capital letters.", "^Give your answers in upper case."]
+LOWER = ["Reply in lower case.", "Answer in lower case.", "Write everything in lower case.", "Use no capital letters.", "~Your answers are in lower case.", "~Please write in lower case only.", "^All your text is in lower case.", "^Give your answers in lower case."]
+BEGIN = ["Begin every answer with {w}.", "Start each answer with the word {w}.", "Always begin with {w}.", "Every answer starts with {w}.", "~Let each answer begin with {w}.", "~Put {w} before every answer.", "^The first word of each answer is {w}.", "^Say {w} first, then answer."]
+END = ["End every answer with {w}.", "Finish each answer with the word {w}.", "Always end with {w}.", "Every answer ends with {w}.", "~Let each answer end with {w}.", "~Put {w} after every answer.", "^The last word of each answer is {w}.", "^Answer first, then say {w}."]
+NAMED = ["Your name is {v}.", "You are {v}.", "You are called {v}.", "You are an assistant named {v}.", "Your name is {v}. You are helpful.", "~The user calls you {v}.", "~From now on your name is {v}.", "^In this talk you are {v}.", "^People know you as {v}."]
+USER_IS = ["The user is called {v}.", "The user's name is {v}.", "You are talking to {v}.", "The name of the user is {v}.", "~The person who talks to you is {v}.", "^{v} is the user.", "^The one who asks you is {v}.", "~Your user goes by the name {v}."]
 
 ONE_WORD = [S.capital, S.capital, S.capital_of, S.continent, S.language, S.opposite, S.opposite, S.plural, S.past, S.colour, S.sound, S.young, S.sequence, S.tomorrow, A.compare, A.even, A.neighbour, A.arithmetic, A.arithmetic, S.capital_check, S.category, S.how_many]
 CASED = [S.capital, S.opposite, S.colour, S.plural, S.sequence, S.continent, S.definition, A.arithmetic]
@@ -339,7 +353,7 @@ def obey(r, held):
                 out += filler_not_identity(r)
                 continue
             if style == "named":
-                ask, answer = pick(r, held, ["What is your name?", "Who are you?", "What's your name?", "What are you called?", "Tell me your name.", "Do you have a name?", "who are you", "~Please say your name.", "~How should I call you?"]), f"My name is {v}."
+                ask, answer = pick(r, held, ["What is your name?", "Who are you?", "What's your name?", "What are you called?", "Tell me your name.", "Do you have a name?", "who are you", "~Please say your name.", "~How should I call you?", "^What name do you have?"]), f"My name is {v}."
             else:
                 ask, answer = pick(r, held, SLOTS["name"][3]), f"Your name is {v}."
             out += [user(ask), bot(answer)]
@@ -355,7 +369,7 @@ def obey(r, held):
         prompt = r.choice(POLITE) + " " + prompt
     out.append(system(prompt))
     for i in range(n):
-        it = item(r, False if held and r.random() < 0.5 else held, makers, [1] * len(makers))
+        it = item(r, False if held == "~" and r.random() < 0.5 else held, makers, [1] * len(makers))
         while style == "short" and (not it.short or " " in it.short and it.kind != "capital" and len(it.short.split()) > 2):
             it = item(r, held, makers, [1] * len(makers))
         answer = {"short": it.short, "upper": it.full.upper(), "lower": it.full.lower(), "begin": f"{w}! {it.full}", "end": f"{it.full} {w}!"}[style]

@@ -20,12 +20,14 @@ CALC = [fn("calculate", "Calculate an expression.", expression="string"), fn("ca
 TIME = [fn("get_time", "Get the time in a city.", city="string"), fn("get_time", "Current time for a place.", city="string")]
 TIMER = [fn("set_timer", "Set a timer.", minutes="integer"), fn("set_timer", "Start a timer.", minutes="integer")]
 
-HELD_CITIES = ["Hamburg", "Milan", "Lyon", "Porto", "Bergen", "Osaka", "Toronto", "Chicago", "Sydney", "Mumbai", "Krakow", "Seville", "Glasgow", "Geneva", "Boston"]
+DEV_CITIES = ["Hamburg", "Milan", "Lyon", "Porto", "Bergen", "Osaka", "Toronto", "Chicago", "Sydney", "Mumbai", "Krakow", "Seville", "Glasgow", "Geneva", "Boston"]
+HELD_CITIES = ["Turin", "Marseille", "Valencia", "Antwerp", "Gothenburg", "Kyoto", "Montreal", "Detroit", "Melbourne", "Calcutta", "Gdansk", "Zurich", "Edmonton", "Leeds", "Naples"]
+OWN_CITIES = {"~": DEV_CITIES, "^": HELD_CITIES}
 
 ASK_WEATHER = ["What is the weather in {c}?", "How is the weather in {c}?", "What's the weather like in {c}?", "Is it warm in {c}?", "Is it raining in {c}?", "Tell me the weather in {c}.", "weather in {c}", "How warm is it in {c}?",
-               "Do I need a coat in {c}?", "Check the weather in {c}.", "What is the weather like in {c} today?", "Could you check the weather in {c}?", "Can you look up how warm it is in {c}?", "Look up the weather in {c}.", "How cold is it in {c}?", "I am in {c}. How is the weather?", "I travel to {c}. What is the weather there?", "Is it cold in {c} now?", "~Could you look up the weather in {c}?", "~How cold is it in {c} now?", "~I am going to {c}. How is the weather there?"]
-ASK_TIME = ["What time is it in {c}?", "What is the time in {c}?", "Tell me the time in {c}.", "How late is it in {c}?", "Can you tell me what time it is in {c}?", "Which time is it in {c}?", "time in {c}", "~Could you tell me the time in {c}?", "~Which time is it now in {c}?"]
-ASK_TIMER = ["Set a timer for {m} minutes.", "Start a timer of {m} minutes.", "Wake me in {m} minutes.", "Please set a timer for {m} minutes.", "Can you set a timer for {m} minutes?", "I want a timer of {m} minutes.", "timer {m} minutes", "~I need a timer for {m} minutes.", "~Could you set a timer for {m} minutes?"]
+               "Do I need a coat in {c}?", "Check the weather in {c}.", "What is the weather like in {c} today?", "Could you check the weather in {c}?", "Can you look up how warm it is in {c}?", "Look up the weather in {c}.", "How cold is it in {c}?", "I am in {c}. How is the weather?", "I travel to {c}. What is the weather there?", "Is it cold in {c} now?", "~Could you look up the weather in {c}?", "~How cold is it in {c} now?", "^What kind of weather do they have in {c}?", "^Please find out how the weather is in {c}.", "^Will I get wet in {c}?", "^I want to know the weather in {c}.", "~I am going to {c}. How is the weather there?"]
+ASK_TIME = ["What time is it in {c}?", "What is the time in {c}?", "Tell me the time in {c}.", "How late is it in {c}?", "Can you tell me what time it is in {c}?", "Which time is it in {c}?", "time in {c}", "~Could you tell me the time in {c}?", "~Which time is it now in {c}?", "^I call a friend in {c}. What time is it there?", "^Please look up the time in {c}."]
+ASK_TIMER = ["Set a timer for {m} minutes.", "Start a timer of {m} minutes.", "Wake me in {m} minutes.", "Please set a timer for {m} minutes.", "Can you set a timer for {m} minutes?", "I want a timer of {m} minutes.", "timer {m} minutes", "~I need a timer for {m} minutes.", "~Could you set a timer for {m} minutes?", "^Please start a timer that runs {m} minutes.", "^Let a timer run for {m} minutes."]
 
 
 def call(name, **args):
@@ -41,12 +43,12 @@ def xml(calls):
 
 def city(r, held):
     if held:
-        return r.choice(HELD_CITIES)
+        return r.choice(OWN_CITIES[held])
     if r.random() < 0.3:
         return r.choice(W.CITIES)
     while True:
         c = T.name_of(r, False)
-        if c not in HELD_CITIES:
+        if c not in DEV_CITIES + HELD_CITIES:
             return c
 
 
