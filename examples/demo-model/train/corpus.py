@@ -26,10 +26,10 @@ SETS = {
     "~": (EVAL / "development.json", 20261129, "Development prompts of the demo model: never in its training text, but looked at while its training text was written."),
     "^": (EVAL / "heldout.json", 20261130, "Held-out prompts of the demo model: never in its training text, and drawn before the last changes to it."),
 }
-SOURCES = ("skills", "arithmetic", "talk", "tools", "stories")
+SOURCES = ("skills", "arithmetic", "talk", "tools", "stories", "wording")
 
 # Share of conversations of each sort. May be changed between runs of the trainer.
-MIX = [(T.questions, 48), (T.follow_up, 1), (T.small_talk, 5), (T.unknown, 6), (T.memory, 16), (T.obey, 19), (T.thinking, 9), (T.story, 4), (X.tools, 15), (X.no_tools, 1.5)]
+MIX = [(T.questions, 48), (T.follow_up, 1), (T.small_talk, 8), (T.unknown, 8), (T.memory, 17), (T.obey, 24), (T.thinking, 10), (T.story, 5), (X.tools, 15), (X.no_tools, 1.5)]
 
 
 def plain(text):
@@ -52,8 +52,10 @@ def phrasings():
     for name in SOURCES:
         tree = ast.parse((Path(__file__).parent / f"{name}.py").read_text())
         for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and S.same(node.value):
-                out[S.mark(node.value)].add(node.value.lstrip("~^"))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                for p in re.split(r"[|\n]", node.value):
+                    if S.same(p):
+                        out[S.mark(p)].add(p.lstrip("~^"))
     return out
 
 
