@@ -1,4 +1,4 @@
-"""Asks the held-out prompts and marks the answers.
+"""Asks the held-out prompts (or those of the development set) and marks the answers.
 
     python run_eval.py                               # with Transformers, FP32
     python run_eval.py --host ../../../build         # with the C hosts qwen-tokenize and qwen-ids
@@ -112,11 +112,12 @@ def main():
     ap.add_argument("--model", default=HERE.parent)
     ap.add_argument("--host", help="folder with qwen-tokenize and qwen-ids")
     ap.add_argument("--compare", action="store_true", help="with --host: ask Transformers too and compare the ids")
+    ap.add_argument("--set", choices=("heldout", "development"), default="heldout")
     ap.add_argument("--threads", type=int, default=1)
     ap.add_argument("--every", type=int, default=1, help="ask only one prompt in so many")
     ap.add_argument("--wrong", action="store_true", help="show the wrong answers")
     a = ap.parse_args()
-    entries = json.loads((HERE / "heldout.json").read_text())["prompts"][:: a.every]
+    entries = json.loads((HERE / f"{a.set}.json").read_text())["prompts"][:: a.every]
     decode = decoder(a.model)
     host = Host(a.host, a.model) if a.host else None
     reference = Reference(a.model, a.threads) if not host or a.compare else None

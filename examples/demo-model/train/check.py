@@ -2,7 +2,7 @@
 and measures the draft head: how often its guess of the token after next is what the
 model then says. Quicker than ../eval/run_eval.py, for a look while training runs.
 
-    python check.py [--every N] [--wrong] [--state]      (--state: the last save, not the export)
+    python check.py [--every N] [--wrong] [--state] [--set heldout]     (--state: the last save, not the export)
 """
 
 import argparse
@@ -88,10 +88,11 @@ def main():
     ap.add_argument("--every", type=int, default=1)
     ap.add_argument("--wrong", action="store_true")
     ap.add_argument("--state", action="store_true")
+    ap.add_argument("--set", choices=("development", "heldout"), default="development")
     a = ap.parse_args()
     torch.set_num_threads(1)
     start = time.time()
-    entries = json.loads((FOLDER / "eval" / "heldout.json").read_text())["prompts"][:: a.every]
+    entries = json.loads((FOLDER / "eval" / f"{a.set}.json").read_text())["prompts"][:: a.every]
     tok, model = tokenizer(), load(a.state)
     prompts = [tok.encode(prompt_text(e)).ids for e in entries]
     order = sorted(range(len(entries)), key=lambda i: len(prompts[i]))

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Makes the demo checkpoint from nothing: held-out set, tokenizer, training, export, marks.
+# Makes the demo checkpoint from nothing: prompts kept apart, tokenizer, two rounds of training,
+# export, marks.
 #
-#   train/make.sh [--tokens N] [--procs N] ...     (arguments go to train.py; about two hours on two free cores)
+#   train/make.sh [--procs N]       (about two hours on two free cores)
 #
 # May be interrupted and started again: training goes on from its last save in
 # train/work/ (DEMO_WORK names another folder). Remove that folder to start over, and
-# eval/heldout.json and tokenizer.json too if those shall be made anew.
+# eval/*.json and tokenizer.json too if those shall be made anew. ROUND1 and ROUND2 in the
+# environment give other tokens and rates, for trying it out.
 set -euo pipefail
 cd "$(dirname "$0")"
 export DEMO_WORK="${DEMO_WORK:-$PWD/work}"
@@ -20,8 +22,9 @@ if [ -z "$python" ]; then
     fi
 fi
 if [ ! -f "$DEMO_WORK/state.pt" ]; then
-    echo "== held-out prompts"
+    echo "== prompts kept apart"
     "$python" corpus.py
+    "$python" test_apart.py
     "$python" render.py
     if [ ! -f ../tokenizer.json ]; then
         echo "== tokenizer"
@@ -30,10 +33,12 @@ if [ ! -f "$DEMO_WORK/state.pt" ]; then
     echo "== model against Transformers"
     "$python" model.py
 fi
-echo "== training"
-"$python" train.py "$@"
+echo "== training, first round"
+"$python" train.py --round 1 ${ROUND1:---tokens 12400000 --mtp-tokens 400000 --muon-lr 0.02 --adam-lr 0.003} "$@"
+echo "== training, second round"
+"$python" train.py --round 2 ${ROUND2:---tokens 8000000 --mtp-tokens 300000 --muon-lr 0.01 --adam-lr 0.0015} "$@"
 echo "== checkpoint"
 "$python" export.py
 echo "== marks, with Transformers; then the draft head"
-"$python" ../eval/run_eval.py --wrong
-"$python" check.py
+"$python" ../eval/run_eval.py
+"$python" check.py --set heldout

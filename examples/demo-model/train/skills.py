@@ -45,14 +45,19 @@ def same(a):
 
 def phrase(r, held, phrases, things, share=0.4):
     """Like `pick`; in training often one of FRAMES around one of `things` instead, never a reserved phrasing."""
-    if held or r.random() > share:
+    if held:
         return pick(r, held, phrases)
     taken = {same(p) for p in phrases if mark(p)}
     while True:
-        x = r.choice(things)
-        p = r.choice(FRAMES).format(x=x, X=cap(x))
-        if same(p) not in taken:
-            return noisy(r, p) if r.random() < 0.15 else p
+        if r.random() > share:
+            p = pick(r, held, phrases)
+        else:
+            x = r.choice(things)
+            p = r.choice(FRAMES).format(x=x, X=cap(x))
+            if same(p) in taken:
+                continue
+            p = noisy(r, p) if r.random() < 0.15 else p
+        return p.replace("{w}", '"{w}"') if '"' not in p and r.random() < 0.08 else p
 
 
 def number(r, held, make):
@@ -82,7 +87,7 @@ def capital(r, held):
     c, city, _, _ = r.choice(W.COUNTRIES)
     full = f"The capital of {c} is {city}."
     d, other, _, _ = r.choice(W.COUNTRIES)
-    again = pick(r, held, ["And {c}?", "And of {c}?", "What about {c}?", "and {c}", "And the capital of {c}?", "Now {c}.", "What of {c}?", "And then {c}?", "And in the case of {c}?", "The same for {c}, please.", "{c}, too?", "Can you do {c} as well?", "^And how about {c}?", "^Now the same for {c}."]).format(c=d)
+    again = pick(r, held if held == "^" else False, ["And {c}?", "And of {c}?", "What about {c}?", "and {c}", "And the capital of {c}?", "Now {c}.", "What of {c}?", "And then {c}?", "And in the case of {c}?", "The same for {c}, please.", "{c}, too?", "Can you do {c} as well?", "^And how about {c}?", "^Now the same for {c}."]).format(c=d)
     return Item("capital", phrase(r, held, CAPITAL, ["the capital of {c}", "{c}'s capital", "the capital city of {c}"]).format(c=c, C=cap(c)), full, city,
                 f"The user wants the capital of {c}. That is {city}.",
                 (again, f"The capital of {d} is {other}.", other))
@@ -144,7 +149,7 @@ def opposite(r, held):
         a, b = b, a
     if r.random() < 0.5:
         d, e = e, d
-    again = pick(r, held, ["And of {w}?", "And {w}?", "What about {w}?", "and the opposite of {w}?", "Now {w}.", "Now {w}, please.", "And then {w}?", "And the word {w}?", "What of {w}?", "The same for {w}, please.", "Next word: {w}.", "^And how about {w}?", "^And for {w}?"]).format(w=d)
+    again = pick(r, held if held == "^" else False, ["And of {w}?", "And {w}?", "What about {w}?", "and the opposite of {w}?", "Now {w}.", "Now {w}, please.", "And then {w}?", "And the word {w}?", "What of {w}?", "The same for {w}, please.", "Next word: {w}.", "^And how about {w}?", "^And for {w}?"]).format(w=d)
     return Item("opposite", phrase(r, held, OPP, ["the opposite of {w}", 'the opposite of "{w}"', "a word that means the opposite of {w}"]).format(w=a, W=cap(a)), f"The opposite of {a} is {b}.", b,
                 f"The user wants a word that means the opposite of {a}. That is {b}.", (again, f"The opposite of {d} is {e}.", e))
 
@@ -156,7 +161,7 @@ def plural(r, held):
                          "How do you say more than one {w}?", "One {w}, two what?", "What is the plural form of {w}?", "Tell me the plural of {w}.",
                          'What is the plural of "{w}"?', "Make {w} plural.", "~Can you tell me the plural of {w}?", "~The plural of {w} is what?", "How do you form the plural of {w}?", "I have one {w}. You have two what?", "What is {w} in the plural?", "Say {w} in the plural.", "Not one {w}, but many what?", "How do I say that there are many of the thing {w}?", "What do you call two of them, if one is a {w}?", "^Write the plural of {w}.", "^There is one {w} here. If there are two, what do I say?", "^What do you call more than one {w}?",
                          "~How is the plural of {w} written?"], ["the plural of {w}", "the plural of the word {w}", "the plural form of {w}"])
-    again = pick(r, held, ["And of {w}?", "And {w}?", "What about {w}?", "^And how about {w}?", "^And for {w}?"]).format(w=d)
+    again = pick(r, held if held == "^" else False, ["And of {w}?", "And {w}?", "What about {w}?", "^And how about {w}?", "^And for {w}?"]).format(w=d)
     return Item("plural", ask.format(w=a), f"The plural of {a} is {b}.", b, f"One {a}, two {b}.", (again, f"The plural of {d} is {e}.", e))
 
 
@@ -166,7 +171,7 @@ def past(r, held):
     ask = phrase(r, held, ["What is the past tense of {w}?", "What's the past tense of {w}?", "Give me the past of {w}.", "past tense of {w}",
                          "Put {w} in the past tense.", "Tell me the past tense of {w}.", "What is the past form of {w}?",
                          'What is the past tense of "{w}"?', "~Can you tell me the past tense of {w}?", "~The past tense of {w} is what?", "Today I {w}. Yesterday I what?", "What is {w} in the past?", "How do you put {w} in the past?", "Say {w} in the past tense.", "If I {w} now, what did I do yesterday, in one word?", "{w} in the past tense", "Change {w} to the past tense.", "^Write the past tense of {w}.", "^Which word is the past tense of {w}?", "^How does {w} look in the past tense?"], ["the past tense of {w}", "the past of {w}", "the past form of {w}"])
-    again = pick(r, held, ["And of {w}?", "And {w}?", "What about {w}?", "^And how about {w}?", "^And for {w}?"]).format(w=d)
+    again = pick(r, held if held == "^" else False, ["And of {w}?", "And {w}?", "What about {w}?", "^And how about {w}?", "^And for {w}?"]).format(w=d)
     return Item("past tense", ask.format(w=a), f"The past tense of {a} is {b}.", b, f"Today I {a}, yesterday I {b}.",
                 (again, f"The past tense of {d} is {e}.", e))
 

@@ -1,6 +1,10 @@
 """Trains the demo model. Resumable; the schedule counts tokens, so pauses do not matter.
 
-    python train.py --tokens 20000000          # all phases, or go on where it stopped
+    python train.py                                        # the first round, or on where it stopped
+    python train.py --round 2 --tokens N --muon-lr X ...   # a second one from there (see make.sh)
+
+A round has two phases: the trunk (with the draft head on every fourth step), whose rate
+falls to nothing in the second half, then the draft head alone on the rounded trunk.
 
 Batches hold conversations of similar length, each in a row of its own that starts
 at position 0. Text is generated while training from the shard number alone, so a
@@ -236,7 +240,7 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--tokens", type=int, default=12_000_000, help="tokens of the main phase, padding included")
     ap.add_argument("--mtp-tokens", type=int, default=1_000_000, help="tokens of the last phase: the draft head alone, on the finished rounded model")
-    ap.add_argument("--again", action="store_true", help="a further round from a finished one, on new text: give --tokens and smaller rates")
+    ap.add_argument("--round", type=int, default=1, help="2: from a finished first round, on new text; give --tokens and smaller rates")
     ap.add_argument("--procs", type=int, default=2)
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--muon-lr", type=float, default=0.02)
@@ -261,7 +265,7 @@ def run(rank, a, meeting):
     trunk_named, head_named = list(model.language_model.named_parameters()), list(model.mtp.named_parameters())
     trunk = Optimiser(trunk_named, a.muon_lr, a.adam_lr, rank, a.procs)
     head = Optimiser(head_named, a.muon_lr, a.adam_lr, rank, a.procs)
-    at = {"phase": "main", "shard": 0, "batch": 0, "done": 0, "step": 0, "cpu": 0.0}
+    at = {"round": 1, "phase": "main", "shard": 0, "batch": 0, "done": 0, "step": 0, "cpu": 0.0}
     path = WORK / "state.pt"
     if path.exists():
         s = torch.load(path)
@@ -269,10 +273,14 @@ def run(rank, a, meeting):
         trunk.load(s["trunk"])
         head.load(s["head"])
         at = s["at"]
-        if a.again and at["phase"] == "end":
-            at.update(phase="main", shard=at["shard"] + 1, batch=0, done=0)
+        if at["phase"] == "end" and at["round"] == a.round - 1:
+            at.update(round=a.round, phase="main", shard=at["shard"] + 1, batch=0, done=0)
+        if at["round"] < a.round:
+            raise SystemExit(f"round {at['round']} is not finished")
         if rank == 0:
-            print("going on:", at, flush=True)
+            print("going on:" if at["round"] == a.round and at["phase"] != "end" else f"round {a.round} is done:", at, flush=True)
+        if at["round"] > a.round:
+            return
 
     def store():
         if rank == 0:
