@@ -115,9 +115,10 @@ def main():
     ap.add_argument("--set", choices=("heldout", "development"), default="heldout")
     ap.add_argument("--threads", type=int, default=1)
     ap.add_argument("--every", type=int, default=1, help="ask only one prompt in so many")
+    ap.add_argument("--first", type=int, default=0, help="with --every: begin with the prompt of this number")
     ap.add_argument("--wrong", action="store_true", help="show the wrong answers")
     a = ap.parse_args()
-    entries = json.loads((HERE / f"{a.set}.json").read_text())["prompts"][:: a.every]
+    entries = json.loads((HERE / f"{a.set}.json").read_text())["prompts"][a.first :: a.every]
     decode = decoder(a.model)
     host = Host(a.host, a.model) if a.host else None
     reference = Reference(a.model, a.threads) if not host or a.compare else None
