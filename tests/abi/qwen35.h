@@ -198,6 +198,37 @@ typedef struct qwen_model qwen_model;
 /** The instruction set that computes: one of the QWEN_ISA constants. */
 typedef int32_t qwen_isa;
 
+/** How much a model tells: one of the QWEN_LOG constants, each with all before it. */
+typedef int32_t qwen_log_level;
+
+/**
+ * Takes a message of a model: one line of UTF-8 without a line break, ending with a NUL that
+ * length does not count; valid during the call. It is called on the thread that makes the
+ * call that the message is about, which may be any thread that uses the model, under no
+ * lock. It must return: an exception or longjmp() through the library is undefined.
+ */
+typedef void (*qwen_log_callback)(qwen_log_level level,
+                                  const char *message,
+                                  size_t length,
+                                  void *user);
+
+/**
+ * What weight matrices are made into when a model is opened: one of the QWEN_WEIGHTS
+ * constants.
+ */
+typedef int32_t qwen_weights;
+
+/** How products with weights are computed: one of the QWEN_COMPUTE constants. */
+typedef int32_t qwen_compute;
+
+/**
+ * Called on the calling thread while qwen_model_open() reads weights: done of total bytes
+ * of the checkpoint are read. A return value other than 0 ends the call within some
+ * milliseconds with QWEN_CANCELLED. No lock is held. It must return: an exception or
+ * longjmp() through the library is undefined.
+ */
+typedef int32_t (*qwen_open_callback)(uint64_t done, uint64_t total, void *user);
+
 /** How to open a model. Zero means default, everywhere. */
 typedef struct {
     /** sizeof(qwen_model_options) */
@@ -211,6 +242,25 @@ typedef struct {
     uint32_t threads;
     /** What computes. AVX2 and AVX-512 give the same bits; SCALAR differs by rounding. */
     qwen_isa isa;
+    /** NULL, or what takes the model's messages for as long as the model lives. */
+    qwen_log_callback log;
+    /** Handed to log; never looked at. */
+    void *log_user;
+    /** Which messages log takes. 0: none. */
+    qwen_log_level log_level;
+    /** 0. */
+    uint32_t reserved;
+    /**
+     * What weight matrices are made into. With a format other than QWEN_WEIGHTS_STORED they
+     * are quantized now, on all threads; small tensors that need it stay wide.
+     */
+    qwen_weights weights;
+    /** How products with weights are computed. */
+    qwen_compute compute;
+    /** NULL, or what qwen_model_open() tells how far it has come; it may end it. */
+    qwen_open_callback progress;
+    /** Handed to progress; never looked at. */
+    void *user;
 } qwen_model_options;
 
 /** What a model is. Set struct_size before asking. */
@@ -239,10 +289,14 @@ typedef struct {
     /** (w) What computes. */
     qwen_isa isa;
     /**
-     * (w) Bytes of weights in use. They are mapped from the files: memory the operating
-     * system can take back and shares between processes.
+     * (w) Bytes of weights in use. As stored they are mapped from the files: memory the
+     * operating system can take back and shares between processes.
      */
     uint64_t weight_bytes;
+    /** (w) What weight matrices were made into. */
+    qwen_weights weights;
+    /** (w) How products with weights are computed: QWEN_COMPUTE_EXACT or QWEN_COMPUTE_FAST. */
+    qwen_compute compute;
 } qwen_model_info;
 
 /** The widest one this CPU has. */
@@ -257,6 +311,39 @@ typedef struct {
 /** AVX-512. */
 #define QWEN_ISA_AVX512 3
 
+/** Left as the checkpoint stores them (Qwen3.5: BF16), mapped from its files. */
+#define QWEN_WEIGHTS_STORED 0
+
+/** INT8 with a scale for every 32 weights of a row: 8.5 bits per weight, in memory. */
+#define QWEN_WEIGHTS_INT8 1
+
+/** INT4 with a scale for every 32 weights of a row: 4.5 bits per weight, in memory. */
+#define QWEN_WEIGHTS_INT4 2
+
+/** QWEN_COMPUTE_EXACT for weights as stored, QWEN_COMPUTE_FAST for quantized ones. */
+#define QWEN_COMPUTE_AUTO 0
+
+/** In FP32, over the weights as they are. */
+#define QWEN_COMPUTE_EXACT 1
+
+/**
+ * In dot products of narrow numbers with FP32 sums: with quantized weights, inputs are
+ * rounded to INT8, with a scale for every 32.
+ */
+#define QWEN_COMPUTE_FAST 2
+
+/** Nothing. */
+#define QWEN_LOG_NOTHING 0
+
+/** Something does not work that the host may need. */
+#define QWEN_LOG_WARNING 1
+
+/** What was opened, and how. */
+#define QWEN_LOG_INFO 2
+
+/** How long each step took. */
+#define QWEN_LOG_DEBUG 3
+
 /**
  * Sets `size` bytes of options to their defaults: zeros, and struct_size = size. The macro
  * QWEN_MODEL_OPTIONS_INIT does the same in a declaration.
@@ -268,11 +355,12 @@ typedef struct {
 qwen_status qwen_model_options_init(qwen_model_options *options, size_t size);
 
 /**
- * Opens the checkpoint in a Hugging Face folder: config.json, tokenizer.json,
- * tokenizer_config.json, the chat template, and safetensors weights (single or sharded),
- * which are mapped into memory. Every tensor is checked before any is used.
+ * Opens a packed file (see qwen_pack()) or the checkpoint in a Hugging Face folder:
+ * config.json, tokenizer.json, tokenizer_config.json, the chat template, and safetensors
+ * weights (single or sharded). Weights are mapped into memory. Every tensor is checked before
+ * any is used.
  *
- * path, path_length: the folder, or the weight file in it. Bytes as the file system takes
+ * path, path_length: the file, the folder, or the weight file in it. Bytes as the file system takes
  * them, used during the call. A relative path is resolved now.
  * options: NULL, or options, used during the call.
  * model: receives a handle owned by the caller, for qwen_model_free(); NULL on failure.
@@ -280,7 +368,8 @@ qwen_status qwen_model_options_init(qwen_model_options *options, size_t size);
  * Returns QWEN_OK; QWEN_ERROR_IO for a file that is missing or cannot be read;
  * QWEN_ERROR_FORMAT for one that is damaged or does not fit the others;
  * QWEN_ERROR_UNSUPPORTED for a model of another kind or an instruction set this CPU lacks;
- * QWEN_ERROR_INVALID_ARGUMENT; QWEN_ERROR_OUT_OF_MEMORY. The message names the file, and
+ * QWEN_ERROR_INVALID_ARGUMENT; QWEN_ERROR_OUT_OF_MEMORY; QWEN_CANCELLED, when the progress
+ * callback of the options asked for it, with model NULL. The message names the file, and
  * the tensor, and what is wrong with it. A failure leaves nothing open.
  *
  * A chat template that cannot be used is no failure here, but of the chat functions.
@@ -319,11 +408,231 @@ qwen_status qwen_model_end_tokens(const qwen_model *model,
 
 /** Default options: qwen_model_options options = QWEN_MODEL_OPTIONS_INIT; */
 #define QWEN_MODEL_OPTIONS_INIT \
-    { (uint32_t)sizeof(qwen_model_options), 0, 0, QWEN_ISA_AUTO }
+    { (uint32_t)sizeof(qwen_model_options), 0, 0, QWEN_ISA_AUTO, NULL, NULL, \
+      QWEN_LOG_NOTHING, 0, QWEN_WEIGHTS_STORED, QWEN_COMPUTE_AUTO, NULL, NULL }
 
 /** For qwen_model_get_info(). */
 #define QWEN_MODEL_INFO_INIT \
-    { (uint32_t)sizeof(qwen_model_info), 0, 0, 0, 0, 0, 0, 0, 0, QWEN_ISA_AUTO, 0 }
+    { (uint32_t)sizeof(qwen_model_info), 0, 0, 0, 0, 0, 0, 0, 0, QWEN_ISA_AUTO, 0, \
+      QWEN_WEIGHTS_STORED, QWEN_COMPUTE_AUTO }
+
+/* ======================================================================================
+ * Other ways to open, and what it costs
+ * ====================================================================================== */
+
+/**
+ * Takes memory back that was lent to qwen_model_open_memory(). It is called once for each
+ * call of that function, on any thread, under no lock, and must not call the library. It
+ * must return: an exception or longjmp() through the library is undefined.
+ */
+typedef void (*qwen_release_callback)(void *data, size_t length, void *user);
+
+/**
+ * Reads length bytes from offset on into buffer: all of them, or it fails. It is called on
+ * the calling thread, under no lock, during the call it was given to. A return value other
+ * than 0 ends that call with QWEN_ERROR_IO. It must return: an exception or longjmp() through
+ * the library is undefined.
+ */
+typedef int32_t (*qwen_read_callback)(uint64_t offset,
+                                      void *buffer,
+                                      size_t length,
+                                      void *user);
+
+/**
+ * What a model takes in memory, in bytes, see qwen_model_estimate(). The tokenizer (some
+ * 10 MB at the published vocabulary) comes on top. Set struct_size before asking.
+ */
+typedef struct {
+    /** sizeof(qwen_model_cost) */
+    uint32_t struct_size;
+    /** 0. */
+    uint32_t reserved;
+    /** Weights in use. */
+    uint64_t weight_bytes;
+    /**
+     * Of those, what is mapped from a file: memory the operating system can take back and
+     * shares between processes.
+     */
+    uint64_t mapped_bytes;
+    /** A session that holds the number of tokens asked for. */
+    uint64_t session_bytes;
+    /** Of those, what it takes at the start. The rest comes with its tokens, in pages of 64. */
+    uint64_t session_start_bytes;
+    /**
+     * What each copy of a session, and each position that it can go back to, takes beyond
+     * the pages that are shared.
+     */
+    uint64_t copy_bytes;
+    /**
+     * Scratch memory for each session that computes at the same time as others. It is kept
+     * for the next ones.
+     */
+    uint64_t scratch_bytes;
+} qwen_model_cost;
+
+/**
+ * Called on the calling thread during long calls: done of total, in what the function says.
+ * A return value other than 0 ends the call with QWEN_CANCELLED. No lock is held. It must
+ * return: an exception or longjmp() through the library is undefined.
+ */
+typedef int32_t (*qwen_work_callback)(uint64_t done, uint64_t total, void *user);
+
+/**
+ * Opens a packed file that is in memory: part of the program, of a pak file, decrypted.
+ *
+ * data, length: the file, from qwen_pack(). Lent: readable and unchanged until release is
+ * called. Used where it is if data is a multiple of 64; else it is copied, and released
+ * before this function returns.
+ * release: NULL, or called exactly once, whatever this function returns: when the model and
+ * all that was made from it are gone, or before it returns, if it fails.
+ * user: handed to release; never looked at.
+ * options: NULL, or options, used during the call.
+ * model: receives a handle owned by the caller, for qwen_model_free(); NULL on failure.
+ *
+ * Returns as qwen_model_open(), without QWEN_ERROR_IO.
+ */
+qwen_status qwen_model_open_memory(const void *data,
+                                   size_t length,
+                                   qwen_release_callback release,
+                                   void *user,
+                                   const qwen_model_options *options,
+                                   qwen_model **model);
+
+/**
+ * Opens a packed file that the host reads: out of a pak file, decrypting, from a network.
+ * The header is read and checked before memory for the rest is asked for; then the file is
+ * read once, from its start to its end, in parts of 8 MiB at most.
+ *
+ * size: length of the file in bytes.
+ * read: see qwen_read_callback; used during the call.
+ * user: handed to read; never looked at.
+ * options: NULL, or options, used during the call.
+ * model: receives a handle owned by the caller, for qwen_model_free(); NULL on failure.
+ *
+ * Returns as qwen_model_open(), with QWEN_ERROR_IO where read failed.
+ */
+qwen_status qwen_model_open_reader(uint64_t size,
+                                   qwen_read_callback read,
+                                   void *user,
+                                   const qwen_model_options *options,
+                                   qwen_model **model);
+
+/**
+ * Says what a model and a session on it will take in memory, before it is opened. Headers
+ * are read and checked as by qwen_model_open(), weights are not read.
+ *
+ * path, path_length: as for qwen_model_open().
+ * options: those it will be opened with, used during the call; NULL for the defaults.
+ * context: tokens of the session. 0: as many as the model was made for.
+ * cost: filled as far as its struct_size reaches, which must be set; owned by the caller.
+ *
+ * Returns as qwen_model_open().
+ */
+qwen_status qwen_model_estimate(const char *path,
+                                size_t path_length,
+                                const qwen_model_options *options,
+                                uint64_t context,
+                                qwen_model_cost *cost);
+
+/**
+ * Does once what the first prompt would wait for: reads all weights, makes scratch memory,
+ * wakes the threads. It takes about as long as the first token, which on a cold disk is the
+ * time to read the weights.
+ *
+ * callback: NULL, or what is told the layers done and to do, and may end the call.
+ * user: handed to it; never looked at.
+ *
+ * Returns QWEN_OK; QWEN_CANCELLED; QWEN_ERROR_INVALID_STATE with QWEN_MODEL_TOKENIZER_ONLY;
+ * QWEN_ERROR_OUT_OF_MEMORY; QWEN_ERROR_FORKED. The model can be used in every case.
+ */
+qwen_status qwen_model_warm_up(const qwen_model *model,
+                               qwen_work_callback callback,
+                               void *user);
+
+/** For qwen_model_estimate(). */
+#define QWEN_MODEL_COST_INIT \
+    { (uint32_t)sizeof(qwen_model_cost), 0, 0, 0, 0, 0, 0, 0 }
+
+/* ======================================================================================
+ * Packed files
+ * ====================================================================================== */
+
+/** How to pack. Zero means default, everywhere. */
+typedef struct {
+    /** sizeof(qwen_pack_options) */
+    uint32_t struct_size;
+    /** 0. */
+    uint32_t flags;
+    /** What weight matrices are made into. */
+    qwen_weights weights;
+    /** Threads that quantize, the calling thread included. 0: as many as this process may use. */
+    uint32_t threads;
+} qwen_pack_options;
+
+/** What qwen_pack() made. Set struct_size before asking. */
+typedef struct {
+    /** sizeof(qwen_pack_info) */
+    uint32_t struct_size;
+    /** 0. */
+    uint32_t reserved;
+    /** Length of the file. */
+    uint64_t file_bytes;
+    /** Bytes of the weights in it. */
+    uint64_t weight_bytes;
+    /** Tells the source checkpoint from others, whatever the format it was packed in. */
+    uint64_t fingerprint;
+} qwen_pack_info;
+
+/**
+ * Packs a model into one file that holds all it needs: weights in the layout that is computed
+ * with, tokenizer, chat template, configuration. qwen_model_open() opens it in a fraction of
+ * the time that a folder takes, on every CPU. docs/packed-format.md says what is in it.
+ *
+ * The file is written beside its place, and moved there when it is whole and on the disk; one
+ * that was there is replaced then, and not touched before.
+ *
+ * source, source_length: as path of qwen_model_open(). Quantized weights of a packed file are
+ * copied.
+ * destination, destination_length: the file to make.
+ * options: NULL, or options, used during the call.
+ * callback: NULL, or what is told the bytes done and to do, and may end the call.
+ * user: handed to it; never looked at.
+ * info: NULL, or filled as far as its struct_size reaches.
+ *
+ * Returns QWEN_OK; QWEN_CANCELLED; as qwen_model_open() for the source; QWEN_ERROR_IO where
+ * the file cannot be written.
+ */
+qwen_status qwen_pack(const char *source,
+                      size_t source_length,
+                      const char *destination,
+                      size_t destination_length,
+                      const qwen_pack_options *options,
+                      qwen_work_callback callback,
+                      void *user,
+                      qwen_pack_info *info);
+
+/**
+ * Checks all of a packed file, every byte of the weights included, which opening does not
+ * read.
+ *
+ * path, path_length: the file.
+ * callback: NULL, or what is told the bytes done and to do, and may end the call.
+ * user: handed to it; never looked at.
+ *
+ * Returns QWEN_OK; QWEN_CANCELLED; QWEN_ERROR_FORMAT for a file that is damaged, with what
+ * and where; as qwen_model_open() otherwise.
+ */
+qwen_status qwen_pack_verify(const char *path,
+                             size_t path_length,
+                             qwen_work_callback callback,
+                             void *user);
+
+/** Default options: qwen_pack_options options = QWEN_PACK_OPTIONS_INIT; */
+#define QWEN_PACK_OPTIONS_INIT \
+    { (uint32_t)sizeof(qwen_pack_options), 0, QWEN_WEIGHTS_STORED, 0 }
+
+/** For qwen_pack(). */
+#define QWEN_PACK_INFO_INIT { (uint32_t)sizeof(qwen_pack_info), 0, 0, 0, 0 }
 
 /* ======================================================================================
  * Tokens and text
@@ -897,6 +1206,593 @@ qwen_status qwen_session_cancel(const qwen_session *session);
 /** Default options: qwen_session_options options = QWEN_SESSION_OPTIONS_INIT; */
 #define QWEN_SESSION_OPTIONS_INIT \
     { (uint32_t)sizeof(qwen_session_options), 0, 0, NULL }
+
+/* ======================================================================================
+ * Changing logits
+ * ====================================================================================== */
+
+/**
+ * Called before each token is chosen, on the calling thread, with the logits to change: a
+ * copy of those of the `count` tokens that can be chosen, before bias, penalties and
+ * temperature. Changes count for this choice only; -INFINITY bans a token, NaN and +INFINITY
+ * are QWEN_ERROR_NUMERIC. `tokens` are the sequence so far. Both are lent for the call.
+ *
+ * A return value other than 0 cancels the call, as qwen_session_cancel() does. No lock is
+ * held; the session itself is in use (QWEN_ERROR_BUSY), other handles are not. It must
+ * return: an exception or longjmp() through the library is undefined.
+ */
+typedef int32_t (*qwen_logits_callback)(float *logits,
+                                        size_t count,
+                                        const int32_t *tokens,
+                                        size_t token_count,
+                                        void *user);
+
+/**
+ * Has a function called before each token is chosen on this session, from now on: for
+ * forbidding words, forcing a format, sampling of the host's own (all other logits
+ * -INFINITY). It works for qwen_conversation_next() too.
+ *
+ * callback: see qwen_logits_callback; NULL ends it.
+ * user: handed to it; never looked at.
+ *
+ * Returns QWEN_OK.
+ */
+qwen_status qwen_session_set_logits_callback(qwen_session *session,
+                                             qwen_logits_callback callback,
+                                             void *user);
+
+/* ======================================================================================
+ * Judging text
+ * ====================================================================================== */
+
+/** For qwen_session_score(): the tokens become part of the sequence. */
+#define QWEN_SCORE_KEEP 8
+
+/** For qwen_session_embed(): the embedding gets length 1. */
+#define QWEN_EMBED_NORMALIZE 16
+
+/** A token and how likely it is. */
+typedef struct {
+    /** The token. */
+    int32_t token;
+    /** The natural logarithm of its probability. */
+    float logprob;
+} qwen_token_logprob;
+
+/** How likely a text is. Set struct_size before asking. */
+typedef struct {
+    /** sizeof(qwen_score) */
+    uint32_t struct_size;
+    /** Tokens of the text that are the most likely ones in their places. */
+    uint32_t best_count;
+    /** Tokens of the text. */
+    uint64_t token_count;
+    /** The natural logarithm of the probability of the text after the sequence. */
+    double log_likelihood;
+    /** The exponential of the mean loss of a token; 1 for no tokens. */
+    double perplexity;
+} qwen_score;
+
+/** What becomes of the hidden states of several tokens: one of the QWEN_POOLING constants. */
+typedef int32_t qwen_pooling;
+
+/** Their mean. */
+#define QWEN_POOLING_MEAN 0
+
+/** The last token's, which has seen all others. */
+#define QWEN_POOLING_LAST 1
+
+/**
+ * How likely given tokens are as the next token: natural logarithms of their probabilities
+ * by the network's logits over the whole vocabulary, before bias, penalties, temperature
+ * and logits callback.
+ *
+ * tokens, count: used during the call.
+ * logprobs: `count` numbers of the caller, which are written.
+ *
+ * Returns as qwen_session_logits(); QWEN_ERROR_NUMERIC if the logits hold NaN. The sequence
+ * is not changed.
+ */
+qwen_status qwen_session_logprobs(qwen_session *session,
+                                  const int32_t *tokens,
+                                  size_t count,
+                                  float *logprobs);
+
+/**
+ * The most likely next tokens, the most likely first, lower ids first among equals.
+ * Probabilities are as for qwen_session_logprobs().
+ *
+ * top, count: an array of the caller, of which at most vocab_size entries are written; the
+ * others get token -1.
+ *
+ * Returns as qwen_session_logprobs().
+ */
+qwen_status qwen_session_top_logprobs(qwen_session *session,
+                                      qwen_token_logprob *top,
+                                      size_t count);
+
+/**
+ * How likely the token was that qwen_session_next_token() has just chosen, and which were
+ * the most likely in its place. To be asked before the next call that computes; it costs no
+ * pass through the network.
+ *
+ * logprob: receives the logarithm of its probability, see qwen_session_logprobs(); NULL if
+ * not wanted.
+ * top, count: as for qwen_session_top_logprobs(); NULL with 0 if not wanted.
+ *
+ * Returns as qwen_session_logprobs(); QWEN_ERROR_INVALID_STATE if the last token of the
+ * sequence was fed, or is computed already.
+ */
+qwen_status qwen_session_chosen_logprobs(qwen_session *session,
+                                         float *logprob,
+                                         qwen_token_logprob *top,
+                                         size_t count);
+
+/**
+ * How likely tokens are as the continuation of the sequence: for ranking answers, finding
+ * the odd one out, perplexity. The session stays as it is, except with QWEN_SCORE_KEEP.
+ *
+ * tokens, count: used during the call. No tokens have the likelihood 1.
+ * flags: QWEN_SCORE_KEEP or 0.
+ * logprobs: `count` numbers of the caller, which receive for each token the logarithm of
+ * its probability after those before it; NULL if not wanted.
+ * score: filled as far as its struct_size reaches, which must be set; NULL if not wanted.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_STATE if the sequence is empty (a first token has no
+ * probability: feed one); otherwise as qwen_session_feed(), but that after QWEN_CANCELLED
+ * and QWEN_ERROR_OUT_OF_MEMORY the sequence is as it was, except with QWEN_SCORE_KEEP.
+ */
+qwen_status qwen_session_score(qwen_session *session,
+                               const int32_t *tokens,
+                               size_t count,
+                               uint32_t flags,
+                               float *logprobs,
+                               qwen_score *score);
+
+/**
+ * Tokenizes text and scores it, see qwen_session_score().
+ *
+ * text, length: UTF-8, used during the call.
+ * flags: QWEN_SCORE_KEEP, QWEN_TEXT_ADDED_TOKENS, both or 0.
+ *
+ * Returns as qwen_session_score().
+ */
+qwen_status qwen_session_score_text(qwen_session *session,
+                                    const char *text,
+                                    size_t length,
+                                    uint32_t flags,
+                                    qwen_score *score);
+
+/**
+ * The hidden state of tokens after the last layer and the final norm, pooled over them: an
+ * embedding of a text. It sees the sequence before the tokens, which is usually empty, and
+ * leaves the session as it is.
+ *
+ * tokens, count: used during the call; at least one.
+ * pooling: a QWEN_POOLING constant.
+ * flags: QWEN_EMBED_NORMALIZE or 0.
+ * embedding, capacity, needed: a buffer of the caller, see Buffers; sizes in numbers, which
+ * are hidden_size of qwen_model_info.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_BUFFER_TOO_SMALL; QWEN_ERROR_INVALID_ARGUMENT;
+ * QWEN_ERROR_CONTEXT_OVERFLOW; QWEN_CANCELLED; QWEN_ERROR_OUT_OF_MEMORY; QWEN_ERROR_FORKED.
+ */
+qwen_status qwen_session_embed(qwen_session *session,
+                               const int32_t *tokens,
+                               size_t count,
+                               qwen_pooling pooling,
+                               uint32_t flags,
+                               float *embedding,
+                               size_t capacity,
+                               size_t *needed);
+
+/**
+ * Tokenizes text and embeds it, see qwen_session_embed().
+ *
+ * text, length: UTF-8, used during the call; not empty.
+ * flags: QWEN_EMBED_NORMALIZE, QWEN_TEXT_ADDED_TOKENS, both or 0.
+ *
+ * Returns as qwen_session_embed().
+ */
+qwen_status qwen_session_embed_text(qwen_session *session,
+                                    const char *text,
+                                    size_t length,
+                                    qwen_pooling pooling,
+                                    uint32_t flags,
+                                    float *embedding,
+                                    size_t capacity,
+                                    size_t *needed);
+
+/** For qwen_session_score(). */
+#define QWEN_SCORE_INIT { (uint32_t)sizeof(qwen_score), 0, 0, 0, 0 }
+
+/* ======================================================================================
+ * Conversation over a session
+ * ====================================================================================== */
+
+/**
+ * A conversation: its messages, and the session that computes the replies. It keeps the
+ * session, which may be used by itself between replies, and freed.
+ */
+typedef struct qwen_conversation qwen_conversation;
+
+/** Whether the model thinks before it answers: one of the QWEN_THINKING constants. */
+typedef int32_t qwen_thinking;
+
+/**
+ * How a conversation is held. Zero means default, everywhere. Strings are UTF-8, copied; a
+ * length of 0 means up to a NUL, as QWEN_NUL does.
+ */
+typedef struct {
+    /** sizeof(qwen_conversation_options) */
+    uint32_t struct_size;
+    /** QWEN_CHAT_AS_TRANSFORMERS or 0. */
+    uint32_t flags;
+    /**
+     * Whether the model thinks first. The session's sampling stays as it is; see
+     * QWEN_PRESET_THINKING.
+     */
+    qwen_thinking thinking;
+    /**
+     * Most tokens of thoughts in a reply; 0: no limit. When they are spent, the think block
+     * is closed for the model, which then answers.
+     */
+    uint32_t thinking_budget;
+    /** Most tokens of a reply, thoughts included; 0: no limit but the session's. */
+    uint32_t max_tokens;
+    /** Entries in `stop`. */
+    uint32_t stop_count;
+    /** The system message; NULL: none. */
+    const char *system;
+    /** Its length in bytes. */
+    size_t system_length;
+    /**
+     * The tools on offer, a JSON array:
+     *     [{"type": "function", "function": {"name": ..., "description": ...,
+     *       "parameters": a JSON schema}}, ...]
+     * NULL: none; tool calls in a reply are then text.
+     */
+    const char *tools;
+    /** Its length in bytes. */
+    size_t tools_length;
+    /**
+     * Texts at which an answer ends, before them. They are looked for in the text of the
+     * answer, not in thoughts or tool calls. NULL: none.
+     */
+    const char *const *stop;
+    /** Their lengths in bytes; NULL: all end with a NUL. */
+    const size_t *stop_lengths;
+} qwen_conversation_options;
+
+/** As the chat template has it: off for the smallest models, on for the others. */
+#define QWEN_THINKING_DEFAULT 0
+
+/** It thinks first. */
+#define QWEN_THINKING_ON 1
+
+/** It answers at once. */
+#define QWEN_THINKING_OFF 2
+
+/**
+ * Sets `size` bytes of options to their defaults: zeros, and struct_size = size. The macro
+ * QWEN_CONVERSATION_OPTIONS_INIT does the same in a declaration.
+ *
+ * size is sizeof(qwen_conversation_options).
+ *
+ * Returns QWEN_OK, or QWEN_ERROR_INVALID_ARGUMENT for NULL or a size that cannot be.
+ */
+qwen_status qwen_conversation_options_init(qwen_conversation_options *options, size_t size);
+
+/**
+ * Makes a conversation over a session.
+ *
+ * The conversation keeps the session, even when the session's own handle is freed. The
+ * session may be used by other calls between replies (sampling options, statistics, fork,
+ * save, even another conversation): the next reply computes what the session does not hold
+ * any more. Only while a reply is made its sequence must not be changed. Callbacks of the
+ * session stay in force: end them before what their `user` points to goes.
+ *
+ * To go on from one point in two ways, fork the session, and make a conversation over the
+ * fork with the history of this one.
+ *
+ * options: NULL, or options, used during the call.
+ * conversation: receives a handle owned by the caller, for qwen_conversation_free(); NULL
+ * on failure.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT, also for tools that are not a JSON array of
+ * objects and for an empty stop string.
+ */
+qwen_status qwen_conversation_new(qwen_session *session,
+                                  const qwen_conversation_options *options,
+                                  qwen_conversation **conversation);
+
+/**
+ * Frees the handle. A call in progress on another thread is cancelled, and the memory goes
+ * when it returns. NULL is fine. The session is not freed.
+ */
+void qwen_conversation_free(qwen_conversation *conversation);
+
+/**
+ * Goes on by other options from the next reply on. All of them count anew, except that the
+ * system message stays if `system` is NULL. Another system message or other tools have
+ * everything computed again.
+ *
+ * options: as for qwen_conversation_new().
+ *
+ * Returns as qwen_conversation_new(); after an error the conversation is as before.
+ */
+qwen_status qwen_conversation_configure(qwen_conversation *conversation,
+                                        const qwen_conversation_options *options);
+
+/**
+ * Adds messages without having them answered yet. A reply in progress ends where it is.
+ *
+ * json, length: one message or an array of them, see qwen_chat_render(); used during the
+ * call.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT, which leaves the conversation as before.
+ * Whether the template takes the messages turns out when they are sent.
+ */
+qwen_status qwen_conversation_add(qwen_conversation *conversation,
+                                  const char *json,
+                                  size_t length);
+
+/**
+ * Adds a message of plain text without having it answered yet. A reply in progress ends
+ * where it is.
+ *
+ * role, role_length: "user", "assistant" or "system", UTF-8; used during the call.
+ * text, length: the text, UTF-8; used during the call.
+ *
+ * Returns as qwen_conversation_add().
+ */
+qwen_status qwen_conversation_add_text(qwen_conversation *conversation,
+                                       const char *role,
+                                       size_t role_length,
+                                       const char *text,
+                                       size_t length);
+
+/**
+ * Adds the result of a tool call. When the results of all calls of a reply are there, in
+ * the order of the calls, qwen_conversation_send() without a message has them answered.
+ *
+ * id, id_length: the `id` of the call's piece; may be NULL with length 0.
+ * result, length: the result as text or JSON, UTF-8; used during the call.
+ *
+ * Returns as qwen_conversation_add().
+ */
+qwen_status qwen_conversation_add_tool_result(qwen_conversation *conversation,
+                                              const char *id,
+                                              size_t id_length,
+                                              const char *result,
+                                              size_t length);
+
+/**
+ * Adds messages and starts the reply to all so far: reads what the session does not hold
+ * yet. The reply then comes from qwen_conversation_next().
+ *
+ * json, length: as for qwen_conversation_add(); NULL with length 0 adds nothing.
+ * total: receives the tokens of the conversation; NULL if not wanted.
+ * computed: receives how many of them this call computed; NULL if not wanted.
+ *
+ * Returns as qwen_session_feed_chat(). After anything but QWEN_OK the messages are not
+ * added; the same call again goes on from what was computed.
+ */
+qwen_status qwen_conversation_send(qwen_conversation *conversation,
+                                   const char *json,
+                                   size_t length,
+                                   size_t *total,
+                                   size_t *computed);
+
+/**
+ * Adds a user's message of plain text and starts the reply, see qwen_conversation_send().
+ *
+ * text, length: UTF-8, used during the call.
+ *
+ * Returns as qwen_conversation_send().
+ */
+qwen_status qwen_conversation_send_text(qwen_conversation *conversation,
+                                        const char *text,
+                                        size_t length,
+                                        size_t *total,
+                                        size_t *computed);
+
+/**
+ * Drops the last reply, in progress or ended, and starts another to the same messages.
+ * With a random choice of tokens it comes out differently.
+ *
+ * total, computed: as for qwen_conversation_send().
+ *
+ * Returns as qwen_conversation_send(), and QWEN_ERROR_INVALID_STATE if the last message is
+ * no reply. After anything but QWEN_OK the messages are as before.
+ */
+qwen_status qwen_conversation_regenerate(qwen_conversation *conversation,
+                                         size_t *total,
+                                         size_t *computed);
+
+/**
+ * Goes on with a reply that ended by QWEN_FINISH_LENGTH or QWEN_FINISH_CANCELLED as if it
+ * had not, for another max_tokens. Its message leaves the history until it ends again. Text
+ * that was given is not given again; a tool call that was cut comes again, whole.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_STATE if the last reply did not end so, or messages
+ * were added since.
+ */
+qwen_status qwen_conversation_resume(qwen_conversation *conversation);
+
+/**
+ * Takes the last turn back: the last user's message and all behind it, and a reply in
+ * progress.
+ *
+ * removed: receives how many messages that were, 0 if there was no user's message; NULL if
+ * not wanted.
+ *
+ * Returns QWEN_OK or QWEN_ERROR_INVALID_ARGUMENT. It costs nothing; the next reply is
+ * computed from where the messages still agree.
+ */
+qwen_status qwen_conversation_undo(qwen_conversation *conversation, size_t *removed);
+
+/**
+ * The messages so far as a JSON array, the system's included: what
+ * qwen_conversation_set_history() and qwen_chat_render() read. A reply is among them once
+ * it has ended, with "reasoning_content" and "tool_calls" where it has them.
+ *
+ * json, capacity, needed: a buffer of the caller, see Buffers; sizes in bytes.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_BUFFER_TOO_SMALL; QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_conversation_history(const qwen_conversation *conversation,
+                                      char *json,
+                                      size_t capacity,
+                                      size_t *needed);
+
+/**
+ * Replaces all messages, the system's included. A reply in progress is dropped.
+ *
+ * json, length: an array of messages, used during the call.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT, which leaves the conversation as before.
+ */
+qwen_status qwen_conversation_set_history(qwen_conversation *conversation,
+                                          const char *json,
+                                          size_t length);
+
+/**
+ * Cancels the call in progress on a conversation, or the next one if none is, as
+ * qwen_session_cancel() does on its session. Any thread may call it at any time.
+ *
+ * Returns QWEN_OK, or QWEN_ERROR_INVALID_HANDLE.
+ */
+qwen_status qwen_conversation_cancel(const qwen_conversation *conversation);
+
+/** Default options: qwen_conversation_options options =
+    QWEN_CONVERSATION_OPTIONS_INIT; */
+#define QWEN_CONVERSATION_OPTIONS_INIT \
+    { (uint32_t)sizeof(qwen_conversation_options), 0, QWEN_THINKING_DEFAULT, 0, 0, 0, \
+      NULL, 0, NULL, 0, NULL, NULL }
+
+/* ======================================================================================
+ * Pieces of a reply
+ * ====================================================================================== */
+
+/** What a piece of a reply is: one of the QWEN_PIECE constants. */
+typedef int32_t qwen_piece_kind;
+
+/** Why a reply ended: one of the QWEN_FINISH constants. */
+typedef int32_t qwen_finish;
+
+/**
+ * A piece of a reply. Strings are UTF-8 of whole characters, lent until the next call on
+ * the conversation; behind each is a NUL that is not counted. Fields that a kind of piece
+ * does not have are NULL or 0.
+ */
+typedef struct {
+    /** sizeof(qwen_piece) */
+    uint32_t struct_size;
+    /** What the piece is. */
+    qwen_piece_kind kind;
+    /** Why the reply ended. */
+    qwen_finish finish;
+    /**
+     * 1 for a tool call that is whole. One that is not was cut by the end of the reply and
+     * must not be carried out.
+     */
+    uint32_t is_whole;
+    /** The text of the piece. */
+    const char *text;
+    /** Its length in bytes. */
+    size_t text_length;
+    /** The function that is called. */
+    const char *name;
+    /** Its length in bytes. */
+    size_t name_length;
+    /**
+     * A JSON object. The model writes all values as text; they are typed by the tool's
+     * schema: where it says integer, number, boolean, array, object or null, and the text is
+     * one in JSON, that it is, else a string.
+     */
+    const char *arguments;
+    /** Its length in bytes. */
+    size_t arguments_length;
+    /** A name for the call, unique in the conversation. */
+    const char *id;
+    /** Its length in bytes. */
+    size_t id_length;
+    /**
+     * What is wrong with the form of the call, or does not fit the tool's schema (an unknown
+     * tool, a parameter that is missing, a value of another type). Empty for a proper call.
+     */
+    const char *problem;
+    /** Its length in bytes. */
+    size_t problem_length;
+} qwen_piece;
+
+/** Not set. */
+#define QWEN_PIECE_NONE 0
+
+/** Thoughts: `text`. */
+#define QWEN_PIECE_THINKING 1
+
+/** Text of the answer: `text`. */
+#define QWEN_PIECE_TEXT 2
+
+/**
+ * A tool call: `name`, `arguments`, `id`, `is_whole`, `problem`, and as the model wrote it
+ * in `text`.
+ */
+#define QWEN_PIECE_TOOL_CALL 3
+
+/** The reply has ended: `finish`, and in `text` the stop string if one ended it. */
+#define QWEN_PIECE_END 4
+
+/** It has not. */
+#define QWEN_FINISH_NONE 0
+
+/** The model ended its turn. */
+#define QWEN_FINISH_END_OF_TURN 1
+
+/** The model ended its turn and has called tools: it waits for their results. */
+#define QWEN_FINISH_TOOL_CALLS 2
+
+/** A stop string came. */
+#define QWEN_FINISH_STOP 3
+
+/** The reply is as long as max_tokens; qwen_conversation_resume() goes on. */
+#define QWEN_FINISH_LENGTH 4
+
+/** The session is as long as its limit. */
+#define QWEN_FINISH_CONTEXT_FULL 5
+
+/** It was cancelled; qwen_conversation_resume() goes on. */
+#define QWEN_FINISH_CANCELLED 6
+
+/**
+ * Makes the reply's next piece. A loop over a reply:
+ *     qwen_piece piece = QWEN_PIECE_INIT;
+ *     while ((status = qwen_conversation_next(conversation, &piece)) == QWEN_OK) { ... }
+ *     ... piece.finish says why it ended, if status is not negative
+ *
+ * Text is given out as soon as it is sure to be no part of a stop string, a tag or an
+ * unfinished character. A call makes as many tokens as that takes. At the end of a reply by
+ * max_tokens, a full session or a cancel, bytes of an unfinished character are not given;
+ * after qwen_conversation_resume() they are completed.
+ *
+ * piece: filled as far as its struct_size reaches, which must be set; owned by the caller.
+ *
+ * Returns QWEN_OK with thoughts, text or a tool call. With QWEN_PIECE_END, again and again:
+ * QWEN_END_OF_TURN (the model's turn has ended, or a stop string came), QWEN_LIMIT_REACHED
+ * or QWEN_CANCELLED; the reply is then the last message of the history.
+ * QWEN_ERROR_INVALID_STATE if no reply was started, or the session's sequence was changed
+ * during it; QWEN_ERROR_NUMERIC, QWEN_ERROR_OUT_OF_MEMORY and QWEN_ERROR_FORKED as
+ * qwen_session_next_token(); QWEN_ERROR_INVALID_ARGUMENT. After an error the call can be
+ * repeated, and the piece is QWEN_PIECE_NONE.
+ */
+qwen_status qwen_conversation_next(qwen_conversation *conversation, qwen_piece *piece);
+
+/** For qwen_conversation_next(). */
+#define QWEN_PIECE_INIT \
+    { (uint32_t)sizeof(qwen_piece), QWEN_PIECE_NONE, QWEN_FINISH_NONE, 0, \
+      NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, 0 }
 
 #ifdef __cplusplus
 } /* extern "C" */
