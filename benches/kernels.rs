@@ -124,7 +124,8 @@ fn measure(c: &Compute, memory: &Memory, format: Option<TileFormat>, tokens: usi
             bandwidth = bandwidth.max(read(c, memory, round));
             let start = now(threads);
             for turn in 0..repeat {
-                let round = round * repeat + turn;
+                // Every second one, so that gate and up are new each time.
+                let round = 2 * (round * repeat + turn);
                 let matrix = memory.matrix(format, rows, cols, round);
                 if fused {
                     let up = memory.matrix(format, rows, cols, round + 1);

@@ -23,9 +23,6 @@ namespace Qwen35
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
     public unsafe delegate int qwen_open_callback(ulong done, ulong total, void* user);
 
-    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
-    public unsafe delegate int qwen_open_callback(ulong done, ulong total, void* user);
-
     [StructLayout(LayoutKind.Sequential)]
     public unsafe struct qwen_model_options
     {
