@@ -9,6 +9,7 @@
 #   make tools        Zig and koffi for the tests of other languages (npm and PyPI)
 #   make test-beside  one process with llama.cpp's library as well (builds it, once)
 #   make test-model   the comparison with Hugging Face Transformers (5 GB, once)
+#   make soak         random lives of sessions, for minutes, partly under valgrind
 #   make bench        what it costs
 #   make install      PREFIX=/usr/local DESTDIR=; make uninstall (see packaging/install.mk)
 #   make dist         an archive of it for other machines, in build/
@@ -46,7 +47,7 @@ LIBRARY := $(BUILD)/libqwen35.so.0
 LDLIBS := -L$(BUILD) -lqwen35 -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..'
 endif
 
-.PHONY: all library examples chat test test-model test-beside tools bench header licenses \
+.PHONY: all library examples chat test test-model test-beside tools soak bench header licenses \
     abi-baseline clean
 all: $(PROGRAMS)
 
@@ -105,6 +106,9 @@ test-beside: library
 # What the tests of other languages need from npm and PyPI; into tests/.cache.
 tools:
 	scripts/language_tools.sh
+
+soak:
+	scripts/soak.sh
 
 bench:
 	$(CARGO) bench

@@ -33,6 +33,8 @@ static const char help[] =
     "  --presence-penalty X  make tokens less likely once the answer has them (default 0)\n"
     "  --seed N            start of the random numbers (default: another one each time)\n"
     "  --system TEXT       a system message in front of the conversation\n"
+    "  --session FILE      with --chat: go on with the conversation in FILE, if it is there, and\n"
+    "                      keep it there after each answer\n"
     "  --think             let the model think first; thoughts go to standard error\n"
     "  --raw               continue PROMPT as it is, without the chat template\n"
     "  --threads N         threads that compute (default: as many as this process may use)\n"
@@ -51,7 +53,7 @@ enum mode { ANSWER, SAMPLE, CHAT };
 
 typedef struct {
     enum mode mode;
-    const char *model, *prompt, *system;
+    const char *model, *prompt, *system, *file;
     long long max_tokens;
     double temperature, top_p, presence_penalty;
     uint32_t top_k, threads;
@@ -137,6 +139,37 @@ static void begin_messages(const settings *set, host_bytes *messages) {
     if (set->system != NULL) {
         add_message(messages, "system", set->system, strlen(set->system), NULL);
     }
+}
+
+/* Keeps the conversation in the file of --session: the messages go with the session. */
+static void keep(host *h, const host_bytes *messages) {
+    if (h->set->file != NULL) {
+        host_check(qwen_session_set_attachment(h->session, messages->data, messages->length),
+                   "keep the messages");
+        host_check(qwen_session_save_file(h->session, h->set->file, QWEN_NUL, 0),
+                   "save the conversation");
+    }
+}
+
+/* Goes on with the conversation in the file of --session. Returns 0 if there is none. */
+static int resume(host *h, const qwen_sampling_options *sampling, host_bytes *messages) {
+    const void *data;
+    size_t size, position;
+    if (h->set->file == NULL || access(h->set->file, F_OK) != 0) {
+        return 0;
+    }
+    host_check(qwen_session_restore_file(h->session, h->set->file, QWEN_NUL), "resume");
+    /* What this command line says counts, not what that one said. */
+    host_check(qwen_session_set_sampling(h->session, sampling), "set the sampling");
+    host_check(qwen_session_attachment(h->session, &data, &size), "resume");
+    host_check(qwen_session_position(h->session, &position), "resume");
+    if (size > 0 && *(const char *)data != '[') {
+        host_die(HOST_FAILED, "%s holds no conversation of this program", h->set->file);
+    }
+    host_add(messages, data, size);
+    fprintf(stderr, "%s: going on after %zu tokens%s\n", host_name, position,
+            h->set->system == NULL ? "" : "; --system is for new conversations");
+    return 1;
 }
 
 /* Brings the session to the end of the conversation, ready for the answer. */
@@ -335,12 +368,14 @@ static int read_message(char **line, size_t *capacity, size_t *length, int inter
     return 1;
 }
 
-static int run_chat(host *h) {
+static int run_chat(host *h, const qwen_sampling_options *sampling) {
     int interactive = isatty(STDIN_FILENO) && h->terminal;
     host_bytes messages = {0};
     char *line = NULL;
     size_t capacity = 0, length = 0;
-    begin_messages(h->set, &messages);
+    if (!resume(h, sampling, &messages)) {
+        begin_messages(h->set, &messages);
+    }
     while (read_message(&line, &capacity, &length, interactive)) {
         size_t needed, before = messages.length;
         if (length == 0) {
@@ -352,6 +387,7 @@ static int run_chat(host *h) {
         if (strcmp(line, "/reset") == 0) {
             begin_messages(h->set, &messages);
             host_check(qwen_session_reset(h->session), "reset");
+            keep(h, &messages);
             fprintf(stderr, "%s: a new conversation\n", host_name);
             continue;
         }
@@ -378,6 +414,7 @@ static int run_chat(host *h) {
         write_answer(h, &a);
         add_message(&messages, "assistant", a.text.data, a.text.length, &a.thoughts);
         free_answer(&a);
+        keep(h, &messages);
     }
     free(line);
     free(messages.data);
@@ -462,6 +499,8 @@ static settings parse(int argc, char **argv) {
             set.model = value;
         } else if (strcmp(name, "--system") == 0) {
             set.system = value;
+        } else if (strcmp(name, "--session") == 0) {
+            set.file = value;
         } else if (strcmp(name, "--max-tokens") == 0) {
             max_tokens = (double)host_integer(value, name, 1, 1 << 20);
         } else if (strcmp(name, "--temperature") == 0) {
@@ -497,6 +536,9 @@ static settings parse(int argc, char **argv) {
     set.top_k = top_k > 0 ? (uint32_t)top_k : set.top_k;
     if (set.raw && (set.mode == CHAT || set.think || set.system != NULL)) {
         host_die(HOST_USAGE, "--raw goes without the chat template: no --chat, --think, --system");
+    }
+    if (set.file != NULL && set.mode != CHAT) {
+        host_die(HOST_USAGE, "--session is for --chat");
     }
     return set;
 }
@@ -542,7 +584,7 @@ int main(int argc, char **argv) {
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
 
-    int status = set.mode == CHAT ? run_chat(&h) : run_prompt(&h);
+    int status = set.mode == CHAT ? run_chat(&h, &sampling) : run_prompt(&h);
     qwen_session_free(h.session);
     qwen_model_free(h.model);
     return status;

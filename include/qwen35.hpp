@@ -165,6 +165,7 @@ struct ModelOptions {
     // Told while weights are read how many bytes of how many are done; false ends opening,
     // which then gives an Error of status QWEN_CANCELLED. It must not throw.
     std::function<bool(std::uint64_t done, std::uint64_t total)> progress;
+    std::uint64_t prefix_cache_bytes = 0;
     // Takes messages as long as the model and its sessions live. See qwen_log_callback.
     qwen_log_callback log = nullptr;
     void *log_user = nullptr;
@@ -177,6 +178,7 @@ struct ModelOptions {
         raw.flags = tokenizer_only ? QWEN_MODEL_TOKENIZER_ONLY : 0;
         raw.weights = weights;
         raw.compute = compute;
+        raw.prefix_cache_bytes = prefix_cache_bytes;
         raw.log = log;
         raw.log_user = log_user;
         raw.log_level = log_level;
@@ -275,6 +277,16 @@ class Model {
         if (status < 0) return Error::last(status);
         return info;
     }
+    Result<qwen_prefix_cache_info> try_prefix_cache_info() const {
+        qwen_prefix_cache_info info = QWEN_PREFIX_CACHE_INFO_INIT;
+        qwen_status status = qwen_prefix_cache_get_info(handle(), &info);
+        if (status < 0) return Error::last(status);
+        return info;
+    }
+    // cache_namespace: 0 for all.
+    Done try_clear_prefix_cache(std::uint64_t cache_namespace = 0) const {
+        return done(qwen_prefix_cache_clear(handle(), cache_namespace));
+    }
     // The ids that end a turn; valid as long as this object.
     Result<Span<Token>> try_end_tokens() const {
         const Token *tokens = nullptr;
@@ -346,6 +358,12 @@ class Model {
         return try_warm_up(std::move(progress)).value();
     }
     qwen_model_info info() const { return try_info().value(); }
+    qwen_prefix_cache_info prefix_cache_info() const {
+        return try_prefix_cache_info().value();
+    }
+    void clear_prefix_cache(std::uint64_t cache_namespace = 0) const {
+        try_clear_prefix_cache(cache_namespace).value();
+    }
     Span<Token> end_tokens() const { return try_end_tokens().value(); }
     std::vector<Token> tokenize(std::string_view text, std::uint32_t flags = 0) const {
         return try_tokenize(text, flags).value();
@@ -431,12 +449,17 @@ class StreamDecoder {
             return qwen_stream_decoder_finish(handle(), data, length);
         });
     }
+    // As if these tokens had been pushed into a new decoder, without their text.
+    Done try_resume(Span<Token> tokens) {
+        return done(qwen_stream_decoder_resume(handle(), tokens.data(), tokens.size()));
+    }
 
 #ifdef QWEN35_EXCEPTIONS
     explicit StreamDecoder(const Model &model, std::uint32_t flags = QWEN_TEXT_SKIP_SPECIAL)
         : StreamDecoder(make(model, flags).value()) {}
     std::string_view push(Token token) { return try_push(token).value(); }
     std::string_view finish() { return try_finish().value(); }
+    void resume(Span<Token> tokens) { try_resume(tokens).value(); }
 #endif
 
     qwen_stream_decoder *handle() const noexcept { return handle_.get(); }
@@ -500,6 +523,10 @@ struct Sampling {
 struct SessionOptions {
     std::uint64_t context_limit = 0;
     Sampling sampling;
+    std::uint64_t cache_namespace = 0;
+    qwen_overflow overflow = QWEN_OVERFLOW_REFUSE;
+    std::uint64_t overflow_reserve = 0;
+    std::uint32_t mark_limit = 0;
 };
 
 // Whether a call ran to its end, or was cancelled.
@@ -538,6 +565,10 @@ class Session {
         qwen_session_options raw = QWEN_SESSION_OPTIONS_INIT;
         raw.context_limit = options.context_limit;
         raw.sampling = &sampling;
+        raw.cache_namespace = options.cache_namespace;
+        raw.overflow = options.overflow;
+        raw.overflow_reserve = options.overflow_reserve;
+        raw.mark_limit = options.mark_limit;
         qwen_session *handle = nullptr;
         qwen_status status = qwen_session_new(model.handle(), &raw, &handle);
         if (status < 0) return Error::last(status);
@@ -671,6 +702,86 @@ class Session {
         });
     }
     Done try_reset() { return done(qwen_session_reset(handle())); }
+
+    // An independent session that stands where this one does; without its progress callback,
+    // and with a new decoder for stream().
+    Result<Session> try_fork(const Model &model) const {
+        qwen_session *fork = nullptr;
+        qwen_status status = qwen_session_fork(handle(), &fork);
+        if (status < 0) return Error::last(status);
+        auto decoder = StreamDecoder::make(model);
+        if (!decoder) {
+            qwen_session_free(fork);
+            return decoder.error();
+        }
+        return Session(fork, std::move(*decoder));
+    }
+    // The name of a mark, for try_rewind().
+    Result<std::uint64_t> try_mark() {
+        std::uint64_t mark = 0;
+        qwen_status status = qwen_session_mark(handle(), &mark);
+        if (status < 0) return Error::last(status);
+        return mark;
+    }
+    Done try_unmark(std::uint64_t mark) { return done(qwen_session_unmark(handle(), mark)); }
+    Result<std::vector<qwen_mark>> try_marks() const {
+        return detail::sized<std::vector<qwen_mark>>([&](auto *to, auto room, auto *needed) {
+            return qwen_session_marks(handle(), to, room, needed);
+        });
+    }
+    // flags: QWEN_REWIND_RANDOM or 0.
+    Done try_rewind(std::uint64_t mark, std::uint32_t flags = 0) {
+        return done(qwen_session_rewind(handle(), mark, flags));
+    }
+    // Gives the tokens computed again.
+    Result<std::size_t> try_truncate(std::size_t position) {
+        std::size_t computed = 0;
+        qwen_status status = qwen_session_truncate(handle(), position, &computed);
+        if (status < 0) return Error::last(status);
+        return computed;
+    }
+    Result<Fed> try_set_tokens(Span<Token> tokens) {
+        Fed fed;
+        fed.total = tokens.size();
+        qwen_status status =
+            qwen_session_set_tokens(handle(), tokens.data(), tokens.size(), &fed.computed);
+        if (status < 0) return Error::last(status);
+        if (status == QWEN_CANCELLED) fed.outcome = Outcome::cancelled;
+        return fed;
+    }
+    // What the last feed_chat() or set_tokens() did, messages left out among it.
+    Result<qwen_feed_info> try_feed_info() const {
+        qwen_feed_info info = QWEN_FEED_INFO_INIT;
+        qwen_status status = qwen_session_get_feed_info(handle(), &info);
+        if (status < 0) return Error::last(status);
+        return info;
+    }
+    Done try_set_attachment(std::string_view data) {
+        return done(qwen_session_set_attachment(handle(), data.data(), data.size()));
+    }
+    // Valid until the next call that changes the session.
+    Result<std::string_view> try_attachment() const {
+        const void *data = nullptr;
+        std::size_t size = 0;
+        qwen_status status = qwen_session_attachment(handle(), &data, &size);
+        if (status < 0) return Error::last(status);
+        return std::string_view(static_cast<const char *>(data), size);
+    }
+    // flags: QWEN_SAVE_WITHOUT_MARKS or 0.
+    Done try_save(std::string_view file, std::uint32_t flags = 0) const {
+        return done(qwen_session_save_file(handle(), file.data(), file.size(), flags));
+    }
+    Done try_restore(std::string_view file) {
+        return done(qwen_session_restore_file(handle(), file.data(), file.size()));
+    }
+    Result<std::string> try_save_to_memory(std::uint32_t flags = 0) const {
+        return detail::sized<std::string>([&](auto *to, auto room, auto *needed) {
+            return qwen_session_save_memory(handle(), flags, to, room, needed);
+        });
+    }
+    Done try_restore_from_memory(std::string_view data) {
+        return done(qwen_session_restore_memory(handle(), data.data(), data.size()));
+    }
     // Any thread, any time, while this object lives.
     void cancel() const noexcept { qwen_session_cancel(handle()); }
 
@@ -713,6 +824,26 @@ class Session {
         return try_embed_text(text, pooling, flags).value();
     }
     void reset() { try_reset().value(); }
+    Session fork(const Model &model) const { return try_fork(model).value(); }
+    std::uint64_t mark() { return try_mark().value(); }
+    void unmark(std::uint64_t mark) { try_unmark(mark).value(); }
+    std::vector<qwen_mark> marks() const { return try_marks().value(); }
+    void rewind(std::uint64_t mark, std::uint32_t flags = 0) {
+        try_rewind(mark, flags).value();
+    }
+    std::size_t truncate(std::size_t position) { return try_truncate(position).value(); }
+    Fed set_tokens(Span<Token> tokens) { return try_set_tokens(tokens).value(); }
+    qwen_feed_info feed_info() const { return try_feed_info().value(); }
+    void set_attachment(std::string_view data) { try_set_attachment(data).value(); }
+    std::string_view attachment() const { return try_attachment().value(); }
+    void save(std::string_view file, std::uint32_t flags = 0) const {
+        try_save(file, flags).value();
+    }
+    void restore(std::string_view file) { try_restore(file).value(); }
+    std::string save_to_memory(std::uint32_t flags = 0) const {
+        return try_save_to_memory(flags).value();
+    }
+    void restore_from_memory(std::string_view data) { try_restore_from_memory(data).value(); }
 #endif
 
     qwen_session *handle() const noexcept { return handle_.get(); }

@@ -13,6 +13,7 @@ use crate::checkpoint::packed::PackedFile;
 use crate::checkpoint::{Checkpoint, Config, HostMemory};
 use crate::kernels::{Cancel, Compute, ComputeMode, Isa};
 use crate::log::{Level, Log};
+use crate::model::prefix_cache::PrefixCache;
 use crate::model::{Loader, Network, Progress, State, WeightFormat, Workspace};
 use crate::pool::Pool;
 use crate::tokenizer::{AddedTokens, Tokenizer};
@@ -38,6 +39,9 @@ pub struct ModelOptions {
     /// How products with weights are computed; `None`: exactly for weights as stored, fast
     /// for quantized ones.
     pub compute: Option<ComputeMode>,
+    /// Memory for computed beginnings that sessions share, see
+    /// [`crate::SessionOptions::cache_namespace`]; 0: none are shared.
+    pub prefix_cache_bytes: usize,
 }
 
 /// What spellings of added tokens in a caller's strings become.
@@ -61,8 +65,10 @@ struct Inner {
     /// An unusable template is an error of chat, not of opening: the rest still works.
     chat_template: Result<Option<ChatTemplate>>,
     end_of_turn: Vec<u32>,
+    turn_start: Option<u32>,
     engine: Option<Engine>,
     log: Log,
+    prefix_cache: Option<PrefixCache>,
 }
 
 struct Engine {
@@ -74,6 +80,7 @@ struct Engine {
     /// Scratch of passes that have ended, lent again to the next ones.
     workspaces: Mutex<Vec<Workspace>>,
     weight_bytes: u64,
+    fingerprint: u64,
 }
 
 impl Model {
@@ -206,12 +213,19 @@ impl Model {
             tokenizer.set_id_limit(engine.network.config().vocab_size as u32);
         }
         let end_of_turn = end_of_turn_ids(&tokenizer, configured);
+        let turn_start = tokenizer.token_id("<|im_start|>");
+        let prefix_cache = match options.prefix_cache_bytes {
+            0 => None,
+            bytes => Some(PrefixCache::new(bytes)),
+        };
         Ok(Self {
             inner: Arc::new(Inner {
                 tokenizer,
                 chat_template,
                 end_of_turn,
+                turn_start,
                 engine,
+                prefix_cache,
                 log: options.log.clone(),
             }),
         })
@@ -297,6 +311,16 @@ impl Model {
         &self.inner.end_of_turn
     }
 
+    /// The control token that begins a turn, if the tokenizer has the usual one.
+    pub fn turn_start_id(&self) -> Option<u32> {
+        self.inner.turn_start
+    }
+
+    /// The beginnings that sessions share, if the options gave them memory.
+    pub fn prefix_cache(&self) -> Option<&PrefixCache> {
+        self.inner.prefix_cache.as_ref()
+    }
+
     /// Whether weights are open; without them there are no sessions.
     pub fn has_weights(&self) -> bool {
         self.inner.engine.is_some()
@@ -330,6 +354,24 @@ impl Model {
     /// Bytes of the weights in use: in the mapped files as stored, or in memory.
     pub fn weight_bytes(&self) -> u64 {
         self.inner.engine.as_ref().map_or(0, |engine| engine.weight_bytes)
+    }
+
+    /// Tells this model from others, see [`Checkpoint::fingerprint`].
+    ///
+    /// # Errors
+    /// `InvalidState` when only the tokenizer was opened.
+    pub fn fingerprint(&self) -> Result<u64> {
+        Ok(self.engine()?.fingerprint)
+    }
+
+    /// In what form the weights are and how they are computed with: a state continues as it
+    /// would have only where this is the same. 24 bytes at most.
+    ///
+    /// # Errors
+    /// `InvalidState` when only the tokenizer was opened.
+    pub(crate) fn numerics(&self) -> Result<String> {
+        let engine = self.engine()?;
+        Ok(format!("{:?} {:?}", engine.format, engine.mode).to_lowercase())
     }
 
     /// The network.
@@ -370,6 +412,7 @@ impl Engine {
         progress: &mut Progress,
     ) -> Result<Self> {
         let checkpoint = origin.checkpoint()?;
+        let fingerprint = checkpoint.fingerprint();
         let (pool, cancel) = (Pool::new(options.threads)?, Cancel::new());
         let compute = Compute::new(isa, &pool, &cancel);
         let format = weight_format(&checkpoint, options.weights)?;
@@ -389,6 +432,7 @@ impl Engine {
             pool,
             workspaces: Mutex::new(Vec::new()),
             weight_bytes,
+            fingerprint,
         })
     }
 }

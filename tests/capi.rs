@@ -115,6 +115,13 @@ fn scores() {
 }
 
 #[test]
+fn branches_and_saved_sessions() {
+    for link in [Link::Shared, Link::Static] {
+        run_c("branch", link, &[&toy::model().path(), &TempDir::new().path()]);
+    }
+}
+
+#[test]
 fn handles() {
     run_c("handles", Link::Shared, &[&toy::model().path(), &TempDir::new().path()]);
 }
@@ -301,6 +308,8 @@ fn every_function_with_every_pointer_null() {
         ("qwen_session_set_progress", "user"),
         ("qwen_session_feed_chat", "total"),
         ("qwen_session_feed_chat", "computed"),
+        ("qwen_session_truncate", "computed"),
+        ("qwen_session_set_tokens", "computed"),
         ("qwen_model_free", "model"),
         ("qwen_session_free", "session"),
         ("qwen_stream_decoder_free", "decoder"),
@@ -367,6 +376,8 @@ fn is_pointer(kind: &str) -> bool {
 /// A good argument for a parameter; the names are in [`NULLS`].
 fn value_for(kind: &str, name: &str, function: &str) -> String {
     match (kind, name) {
+        ("size_t", "size") if function.contains("restore") => "saved_size".into(),
+        ("size_t", "size") if function.contains("attachment") => "3".into(),
         ("size_t", "size") if function.contains("sampling") => "sizeof sampling_options".into(),
         ("size_t", "size") if function.contains("session") => "sizeof session_options".into(),
         ("size_t", "size") if function.contains("conversation") => {
@@ -380,10 +391,22 @@ fn value_for(kind: &str, name: &str, function: &str) -> String {
         ("const char *", "source") => "path".into(),
         ("size_t", "destination_length") => "QWEN_NUL".into(),
         ("const char *", "destination") => "packed".into(),
-        ("const void *", "data") => "file".into(),
+        ("const void *", "data") if function.contains("model") => "file".into(),
         ("size_t", "length") if function == "qwen_model_open_memory" => "file_size".into(),
         ("uint64_t", "size") => "file_size".into(),
         ("uint64_t", "context") => "10".into(),
+        ("size_t", "file_length") => "strlen(state_file)".into(),
+        ("size_t", "position") => "2".into(),
+        ("size_t", "capacity") if function.contains("save") => "sizeof saved".into(),
+        ("uint64_t", _) => "mark".into(),
+        ("uint64_t *", _) => "&number64".into(),
+        ("const char *", "file") => "state_file".into(),
+        ("void *", "data") => "scratch".into(),
+        ("const void *", "data") => "saved".into(),
+        ("const void **", _) => "&data".into(),
+        ("qwen_mark *", _) => "marks".into(),
+        ("qwen_feed_info *", _) => "&feed_info".into(),
+        ("qwen_prefix_cache_info *", _) => "&cache_info".into(),
         ("size_t", "length") if function.contains("chat") => "strlen(json)".into(),
         ("size_t", "length")
             if function.ends_with("conversation_add")
@@ -466,6 +489,14 @@ static const int32_t *tokens;
 static const float *logits;
 static size_t number;
 static uint32_t kind;
+static uint64_t mark, number64;
+static unsigned char saved[1 << 20], scratch[1 << 20];
+static size_t saved_size;
+static char state_file[4096];
+static const void *data;
+static qwen_mark marks[4096];
+static qwen_feed_info feed_info = QWEN_FEED_INFO_INIT;
+static qwen_prefix_cache_info cache_info = QWEN_PREFIX_CACHE_INFO_INIT;
 
 static int32_t on_progress(size_t done, size_t total, void *user) {
     (void)done, (void)total, (void)user;
@@ -512,7 +543,9 @@ static void pack_it(void) {
 
 static void open_all(void) {
     qwen_model_free(model);
-    OK(qwen_model_open(path, QWEN_NUL, NULL, &model));
+    qwen_model_options cached = QWEN_MODEL_OPTIONS_INIT;
+    cached.prefix_cache_bytes = 1 << 20;
+    OK(qwen_model_open(path, QWEN_NUL, &cached, &model));
 }
 
 /* Handles as good as new for each call. */
@@ -525,6 +558,9 @@ static void fresh(void) {
     qwen_stream_decoder_free(decoder);
     OK(qwen_session_new(model, NULL, &session));
     OK(qwen_session_feed(session, ids, 3));
+    OK(qwen_session_mark(session, &mark));
+    OK(qwen_session_save_memory(session, 0, saved, sizeof saved, &saved_size));
+    OK(qwen_session_save_file(session, state_file, QWEN_NUL, 0));
     CHECK(qwen_session_next_token(session, &token) >= 0);
     OK(qwen_stream_decoder_new(model, 0, &decoder));
     /* A conversation with a reply that can be resumed, on a session of its own. */
@@ -550,6 +586,7 @@ int main(int argc, char **argv) {
     CHECK(argc == 2);
     path = argv[1];
     pack_it();
+    snprintf(state_file, sizeof state_file, "%s/nulls.state", path);
     open_all();
 /* calls */
     return 0;

@@ -26,7 +26,11 @@ type Script = Arc<Mutex<VecDeque<u32>>>;
 
 /// A session whose replies are scripted.
 fn scripted(model: &Model, context_limit: usize) -> (Session, Script) {
-    let options = SessionOptions { context_limit, sampling: SamplingOptions::greedy() };
+    let options = SessionOptions {
+        context_limit,
+        sampling: SamplingOptions::greedy(),
+        ..SessionOptions::default()
+    };
     let mut session = Session::new(model, options).unwrap();
     let script = Script::default();
     let (next, end) = (script.clone(), model.tokenizer().token_id("<|im_end|>").unwrap());

@@ -253,7 +253,7 @@ fn rows_without_text_are_never_chosen() {
     for id in [known as u32, 511] {
         let mut sampling = SamplingOptions::greedy();
         sampling.logit_bias = vec![(id, 100.0)];
-        let options = SessionOptions { context_limit: 0, sampling };
+        let options = SessionOptions { sampling, ..SessionOptions::default() };
         // Refusing the bias is as good as ignoring it.
         if let Ok(mut session) = Session::new(&model, options) {
             session.feed(&golden.prompt(5)).unwrap();

@@ -21,7 +21,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "/** Default options: qwen_model_options options = QWEN_MODEL_OPTIONS_INIT; */\n\
          #define QWEN_MODEL_OPTIONS_INIT \\\n    \
          { (uint32_t)sizeof(qwen_model_options), 0, 0, QWEN_ISA_AUTO, NULL, NULL, \\\n      \
-         QWEN_LOG_NOTHING, 0, QWEN_WEIGHTS_STORED, QWEN_COMPUTE_AUTO, NULL, NULL }\n\n\
+         QWEN_LOG_NOTHING, 0, QWEN_WEIGHTS_STORED, QWEN_COMPUTE_AUTO, NULL, NULL, 0 }\n\n\
          /** For qwen_model_get_info(). */\n\
          #define QWEN_MODEL_INFO_INIT \\\n    \
          { (uint32_t)sizeof(qwen_model_info), 0, 0, 0, 0, 0, 0, 0, 0, QWEN_ISA_AUTO, 0, \\\n      \
@@ -59,8 +59,19 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "session",
         "/** Default options: qwen_session_options options = QWEN_SESSION_OPTIONS_INIT; */\n\
          #define QWEN_SESSION_OPTIONS_INIT \\\n    \
-         { (uint32_t)sizeof(qwen_session_options), 0, 0, NULL }",
+         { (uint32_t)sizeof(qwen_session_options), 0, 0, NULL, 0, 0, QWEN_OVERFLOW_REFUSE, 0 }",
     ),
+    ("Forks and marks", "branch", ""),
+    (
+        "What is computed already",
+        "reuse",
+        "/** For qwen_session_get_feed_info(). */\n\
+         #define QWEN_FEED_INFO_INIT { (uint32_t)sizeof(qwen_feed_info), 0, 0, 0, 0, 0, 0 }\n\n\
+         /** For qwen_prefix_cache_get_info(). */\n\
+         #define QWEN_PREFIX_CACHE_INFO_INIT \\\n    \
+         { (uint32_t)sizeof(qwen_prefix_cache_info), 0, 0, 0, 0, 0, 0, 0 }",
+    ),
+    ("Saving and restoring", "save", ""),
     ("Changing logits", "logits", ""),
     (
         "Judging text",

@@ -245,6 +245,37 @@ fn conversations_in_a_pipe() {
 }
 
 #[test]
+fn a_conversation_goes_on_in_another_process() {
+    let (folder, kept) = (toy::model(), TempDir::new());
+    let model = path(&folder);
+    let file = kept.join("talk.state");
+    let file = file.to_str().unwrap();
+    let arguments = [&*model, "--chat", "6", "0", "1"];
+    let within = [&arguments[..], &["--session", file]].concat();
+    let whole = answer("qwen", &arguments, b"hello\nmore\nand more\n");
+    let mut parts = answer("qwen", &within, b"hello\n");
+    let output = run("qwen", &within, b"more\n");
+    assert!(text(&output.stderr).contains("going on after"), "{output:?}");
+    parts += &text(&output.stdout);
+    parts += &answer("qwen", &within, b"and more\n");
+    assert_eq!(parts, whole);
+    // Only the new turn is computed.
+    let output = run("qwen", &[&within[..], &["--stats"]].concat(), b"on\n");
+    let stats = text(&output.stderr);
+    let numbers: Vec<usize> =
+        stats.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect();
+    let (total, computed) = (numbers[1], numbers[2]);
+    assert!(computed < total / 2, "{stats}");
+    // A new conversation replaces it; a damaged file is left alone.
+    assert_eq!(answer("qwen", &within, b"/reset\nhello\nmore\nand more\n"), whole);
+    let bytes = std::fs::read(file).unwrap();
+    std::fs::write(file, &bytes[..bytes.len() - 1]).unwrap();
+    refused("qwen", &within, b"hello\n", 1, "cut off");
+    assert_eq!(std::fs::read(file).unwrap().len(), bytes.len() - 1);
+    refused("qwen", &[&model, "--session", file, "hello"], b"", 2, "--chat");
+}
+
+#[test]
 fn the_demo_remembers_what_was_said() {
     let input = b"My name is Ada.\nWhat is my name?\n/reset\nWhat is my name?\n";
     let output = answer("qwen", &[DEMO, "--chat", "40", "0", "1"], input);

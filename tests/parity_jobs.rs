@@ -42,7 +42,8 @@ fn open(job: &Value) -> Model {
 }
 
 fn session(model: &Model) -> Session {
-    let options = SessionOptions { context_limit: 0, sampling: SamplingOptions::greedy() };
+    let options =
+        SessionOptions { sampling: SamplingOptions::greedy(), ..SessionOptions::default() };
     Session::new(model, options).unwrap()
 }
 

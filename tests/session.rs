@@ -45,7 +45,8 @@ fn session(model: &Model) -> Session {
 
 fn limited(model: &Model, context_limit: usize) -> Session {
     let sampling = SamplingOptions::greedy();
-    Session::new(model, SessionOptions { context_limit, sampling }).unwrap()
+    Session::new(model, SessionOptions { context_limit, sampling, ..SessionOptions::default() })
+        .unwrap()
 }
 
 fn ids(count: usize) -> Vec<u32> {

@@ -33,6 +33,7 @@ typedef struct {
     qwen_compute compute;
     qwen_open_callback progress;
     void *user;
+    uint64_t prefix_cache_bytes;
 } qwen_model_options;
 typedef struct {
     uint32_t struct_size;
@@ -154,6 +155,9 @@ qwen_status qwen_stream_decoder_push(qwen_stream_decoder *decoder,
 qwen_status qwen_stream_decoder_finish(qwen_stream_decoder *decoder,
                                        const char **text,
                                        size_t *length);
+qwen_status qwen_stream_decoder_resume(qwen_stream_decoder *decoder,
+                                       const int32_t *tokens,
+                                       size_t count);
 qwen_status qwen_chat_render(const qwen_model *model,
                              const char *json,
                              size_t length,
@@ -192,11 +196,16 @@ typedef struct {
 } qwen_sampling_options;
 qwen_status qwen_sampling_options_init(qwen_sampling_options *options, size_t size);
 typedef struct qwen_session qwen_session;
+typedef int32_t qwen_overflow;
 typedef struct {
     uint32_t struct_size;
     uint32_t flags;
     uint64_t context_limit;
     const qwen_sampling_options *sampling;
+    uint64_t cache_namespace;
+    uint64_t overflow_reserve;
+    qwen_overflow overflow;
+    uint32_t mark_limit;
 } qwen_session_options;
 typedef int32_t (*qwen_progress_callback)(size_t done, size_t total, void *user);
 qwen_status qwen_session_options_init(qwen_session_options *options, size_t size);
@@ -229,6 +238,72 @@ qwen_status qwen_session_set_progress(qwen_session *session,
                                       void *user);
 qwen_status qwen_session_reset(qwen_session *session);
 qwen_status qwen_session_cancel(const qwen_session *session);
+typedef struct {
+    uint64_t id;
+    uint64_t position;
+    uint32_t automatic;
+    uint32_t reserved;
+} qwen_mark;
+qwen_status qwen_session_fork(const qwen_session *session, qwen_session **fork);
+qwen_status qwen_session_mark(qwen_session *session,
+                              uint64_t *mark);
+qwen_status qwen_session_unmark(qwen_session *session, uint64_t mark);
+qwen_status qwen_session_marks(const qwen_session *session,
+                               qwen_mark *marks,
+                               size_t capacity,
+                               size_t *needed);
+qwen_status qwen_session_rewind(qwen_session *session,
+                                uint64_t mark,
+                                uint32_t flags);
+qwen_status qwen_session_truncate(qwen_session *session, size_t position, size_t *computed);
+typedef struct {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t total;
+    uint64_t computed;
+    uint64_t cached;
+    uint64_t dropped_messages;
+    uint64_t kept_messages;
+} qwen_feed_info;
+typedef struct {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t bytes;
+    uint64_t limit;
+    uint64_t entries;
+    uint64_t hits;
+    uint64_t misses;
+    uint64_t evictions;
+} qwen_prefix_cache_info;
+qwen_status qwen_session_set_tokens(qwen_session *session,
+                                    const int32_t *tokens,
+                                    size_t count,
+                                    size_t *computed);
+qwen_status qwen_session_get_feed_info(const qwen_session *session, qwen_feed_info *info);
+qwen_status qwen_prefix_cache_get_info(const qwen_model *model,
+                                       qwen_prefix_cache_info *info);
+qwen_status qwen_prefix_cache_clear(const qwen_model *model, uint64_t cache_namespace);
+qwen_status qwen_session_set_attachment(qwen_session *session,
+                                        const void *data,
+                                        size_t size);
+qwen_status qwen_session_attachment(const qwen_session *session,
+                                    const void **data,
+                                    size_t *size);
+qwen_status qwen_session_save_file(const qwen_session *session,
+                                   const char *file,
+                                   size_t file_length,
+                                   uint32_t flags);
+qwen_status qwen_session_restore_file(qwen_session *session,
+                                      const char *file,
+                                      size_t file_length);
+qwen_status qwen_session_save_memory(const qwen_session *session,
+                                     uint32_t flags,
+                                     void *data,
+                                     size_t capacity,
+                                     size_t *needed);
+qwen_status qwen_session_restore_memory(qwen_session *session,
+                                        const void *data,
+                                        size_t size);
 typedef int32_t (*qwen_logits_callback)(float *logits,
                                         size_t count,
                                         const int32_t *tokens,
@@ -428,6 +503,10 @@ abi.constants = {
     QWEN_PRESET_GREEDY = 1,
     QWEN_PRESET_THINKING = 2,
     QWEN_PRESET_PRECISE = 3,
+    QWEN_OVERFLOW_REFUSE = 0,
+    QWEN_OVERFLOW_DROP_TURNS = 1,
+    QWEN_REWIND_RANDOM = 1,
+    QWEN_SAVE_WITHOUT_MARKS = 1,
     QWEN_SCORE_KEEP = 8,
     QWEN_EMBED_NORMALIZE = 16,
     QWEN_POOLING_MEAN = 0,
@@ -451,14 +530,17 @@ abi.constants = {
 
 -- The fields of each struct, in order.
 abi.structs = {
-    qwen_model_options = {"struct_size", "flags", "threads", "isa", "log", "log_user", "log_level", "reserved", "weights", "compute", "progress", "user"},
+    qwen_model_options = {"struct_size", "flags", "threads", "isa", "log", "log_user", "log_level", "reserved", "weights", "compute", "progress", "user", "prefix_cache_bytes"},
     qwen_model_info = {"struct_size", "has_weights", "has_chat_template", "token_count", "vocab_size", "context_limit", "hidden_size", "layer_count", "threads", "isa", "weight_bytes", "weights", "compute"},
     qwen_model_cost = {"struct_size", "reserved", "weight_bytes", "mapped_bytes", "session_bytes", "session_start_bytes", "copy_bytes", "scratch_bytes"},
     qwen_pack_options = {"struct_size", "flags", "weights", "threads"},
     qwen_pack_info = {"struct_size", "reserved", "file_bytes", "weight_bytes", "fingerprint"},
     qwen_logit_bias = {"token", "bias"},
     qwen_sampling_options = {"struct_size", "set", "preset", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "penalty_window", "reserved", "seed", "logit_bias", "logit_bias_count"},
-    qwen_session_options = {"struct_size", "flags", "context_limit", "sampling"},
+    qwen_session_options = {"struct_size", "flags", "context_limit", "sampling", "cache_namespace", "overflow_reserve", "overflow", "mark_limit"},
+    qwen_mark = {"id", "position", "automatic", "reserved"},
+    qwen_feed_info = {"struct_size", "reserved", "total", "computed", "cached", "dropped_messages", "kept_messages"},
+    qwen_prefix_cache_info = {"struct_size", "reserved", "bytes", "limit", "entries", "hits", "misses", "evictions"},
     qwen_token_logprob = {"token", "logprob"},
     qwen_score = {"struct_size", "best_count", "token_count", "log_likelihood", "perplexity"},
     qwen_conversation_options = {"struct_size", "flags", "thinking", "thinking_budget", "max_tokens", "stop_count", "system", "system_length", "tools", "tools_length", "stop", "stop_lengths"},

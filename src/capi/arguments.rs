@@ -172,6 +172,40 @@ pub(super) unsafe fn give<T: Copy>(
     Ok(QWEN_OK)
 }
 
+/// As [`give`] for bytes that are only made when there is room: `make` writes all `size`.
+///
+/// # Safety
+/// `buffer` is NULL or points to `capacity` writable bytes, which nobody else uses.
+pub(super) unsafe fn give_with(
+    size: usize,
+    name: &str,
+    buffer: *mut u8,
+    capacity: usize,
+    needed: &Out<usize>,
+    make: impl FnOnce(&mut [u8]) -> Result<()>,
+) -> Result<qwen_status> {
+    needed.set(size);
+    if buffer.is_null() {
+        if capacity != 0 {
+            let text = format!("`{name}` is NULL, but its capacity is {capacity}");
+            return Err(Failure::argument(text));
+        }
+        return Ok(QWEN_OK);
+    }
+    if capacity < size {
+        let text = format!("`{name}` has room for {capacity}, but {size} are needed");
+        return Err(Failure::new(QWEN_ERROR_BUFFER_TOO_SMALL, text));
+    }
+    // SAFETY: not null, room enough by the caller's promise, and bytes have no alignment.
+    // They are set first, so that what `make` sees is initialised memory.
+    let buffer = unsafe {
+        buffer.write_bytes(0, size);
+        std::slice::from_raw_parts_mut(buffer, size)
+    };
+    make(buffer)?;
+    Ok(QWEN_OK)
+}
+
 /// A struct that crosses the boundary with its size in front.
 ///
 /// # Safety

@@ -408,7 +408,7 @@ unsafe fn start(
         outs.0.iter().for_each(|out| out.set(fed.total));
         outs.1.iter().for_each(|out| out.set(fed.computed));
     };
-    set(Fed { total: 0, computed: 0 });
+    set(Fed::default());
     // SAFETY: the caller's promise.
     let mut talk = unsafe { handle::write::<Talk>(conversation) }?;
     let talk: &mut Talk = &mut talk;

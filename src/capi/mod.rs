@@ -6,7 +6,7 @@
 //! | `guard` | the wall that no panic passes |
 //! | `handle` | opaque handles: kind, life, exclusive and shared use |
 //! | `arguments` | checked pointers, strings, arrays, option structs |
-//! | `version`, `model`, `open`, `pack`, `tokens`, `stream`, `chat`, `sampling`, `session`, `logits`, `score`, `conversation`, `pieces` | one section of the header each |
+//! | `version`, `model`, `open`, `pack`, `tokens`, `stream`, `chat`, `sampling`, `session`, `branch`, `reuse`, `save`, `logits`, `score`, `conversation`, `pieces` | one section of the header each |
 //!
 //! `include/qwen35.h` is generated from the doc comments here (`make header`), so they are
 //! written for C programmers.
@@ -17,6 +17,7 @@
 compile_error!("libqwen35 turns panics into status codes: build it with panic = \"unwind\"");
 
 mod arguments;
+mod branch;
 mod chat;
 mod conversation;
 mod guard;
@@ -26,7 +27,9 @@ mod model;
 mod open;
 mod pack;
 mod pieces;
+mod reuse;
 mod sampling;
+mod save;
 mod score;
 mod session;
 mod status;

@@ -136,6 +136,9 @@ pub struct qwen_model_options {
     pub progress: qwen_open_callback,
     /// Handed to progress; never looked at.
     pub user: *mut c_void,
+    /// Memory for computed beginnings of sequences that sessions share, see cache_namespace
+    /// in qwen_session_options. 0: none are shared.
+    pub prefix_cache_bytes: u64,
 }
 
 // SAFETY: integers and pointers that may be NULL, struct_size first.
@@ -292,6 +295,7 @@ pub(super) unsafe fn model_options(pointer: *const qwen_model_options) -> Result
         tokenizer_only: flags(given.flags, QWEN_MODEL_TOKENIZER_ONLY)? != 0,
         weights: constant("weights", given.weights, &WEIGHT_FORMATS)?,
         compute: constant("compute", given.compute, &COMPUTE_MODES)?,
+        prefix_cache_bytes: usize::try_from(given.prefix_cache_bytes).unwrap_or(usize::MAX),
     })
 }
 

@@ -10,10 +10,10 @@ use super::guard::{call, call_void};
 use super::handle::{self, Freed, Object};
 use super::model::qwen_model;
 use super::sampling::{qwen_sampling_options, sampling};
-use super::status::{QWEN_END_OF_TURN, QWEN_LIMIT_REACHED, QWEN_OK, qwen_status};
+use super::status::{Failure, QWEN_END_OF_TURN, QWEN_LIMIT_REACHED, QWEN_OK, Result, qwen_status};
 use super::tokens::added_tokens;
 use super::user::User;
-use crate::session::{CancelHandle, Progress};
+use crate::session::{CancelHandle, Overflow, Progress};
 use crate::{Model, Next, Session, SessionOptions};
 
 /// A sequence being continued, with the network's state after it. It keeps its model open;
@@ -35,7 +35,32 @@ pub struct qwen_session_options {
     pub context_limit: u64,
     /// How tokens are chosen; copied. NULL: the defaults.
     pub sampling: *const qwen_sampling_options,
+    /// Not 0: shares computed beginnings of sequences, through the prefix cache of the model
+    /// (prefix_cache_bytes in qwen_model_options), with the sessions that have the same
+    /// number here, and with no others. 0: with nobody. Whoever shares can find out, by the
+    /// time a prompt takes, whether somebody fed the same beginning: give users that must not
+    /// know of each other numbers of their own.
+    pub cache_namespace: u64,
+    /// With QWEN_OVERFLOW_DROP_TURNS: tokens to keep free for the answer and the turns to
+    /// come. 0: a quarter of the context.
+    pub overflow_reserve: u64,
+    /// What happens to a conversation that does not fit: one of the QWEN_OVERFLOW constants.
+    pub overflow: qwen_overflow,
+    /// Most marks held, see qwen_session_mark(). 0: 4.
+    pub mark_limit: u32,
 }
+
+/// What happens to a conversation that does not fit: one of the QWEN_OVERFLOW constants.
+pub type qwen_overflow = i32;
+
+/// QWEN_ERROR_CONTEXT_OVERFLOW, before anything is consumed.
+pub const QWEN_OVERFLOW_REFUSE: qwen_overflow = 0;
+/// qwen_session_feed_chat() keeps the system messages and the newest turns and leaves out the
+/// oldest whole turns, a turn being a user message with all that follows up to the next one.
+/// qwen_session_get_feed_info() says which. It then computes all behind the system messages
+/// again; overflow_reserve makes that rare. If the newest turn alone is too long, it is
+/// QWEN_ERROR_CONTEXT_OVERFLOW after all.
+pub const QWEN_OVERFLOW_DROP_TURNS: qwen_overflow = 1;
 
 // SAFETY: integers and a raw pointer; struct_size first.
 unsafe impl Sized32 for qwen_session_options {
@@ -102,12 +127,25 @@ pub unsafe extern "C" fn qwen_session_new(
         let options = SessionOptions {
             context_limit: usize::try_from(given.context_limit).unwrap_or(usize::MAX),
             sampling: sampling(given.sampling)?,
+            mark_limit: given.mark_limit as usize,
+            cache_namespace: (given.cache_namespace != 0).then_some(given.cache_namespace),
+            overflow: overflow(given.overflow, given.overflow_reserve)?,
         };
         let session = Session::new(&model, options)?;
         let cancel = session.cancel_handle();
         out.set(handle::create(session, cancel));
         Ok(QWEN_OK)
     })
+}
+
+fn overflow(value: qwen_overflow, reserve: u64) -> Result<Overflow> {
+    match value {
+        QWEN_OVERFLOW_REFUSE => Ok(Overflow::Refuse),
+        QWEN_OVERFLOW_DROP_TURNS => {
+            Ok(Overflow::DropTurns { reserve: usize::try_from(reserve).unwrap_or(usize::MAX) })
+        }
+        other => Err(Failure::argument(format!("`overflow` is {other}: no such constant"))),
+    }
 }
 
 /// Frees the handle. A call in progress on another thread is cancelled, and the memory goes
@@ -385,8 +423,8 @@ pub unsafe extern "C" fn qwen_session_set_progress(
     })
 }
 
-/// Empties the sequence. Options stay, the random stream goes on. A cancel that no call has
-/// answered yet is forgotten.
+/// Empties the sequence and drops its marks. Options and attachment stay, the random stream
+/// goes on. A cancel that no call has answered yet is forgotten.
 ///
 /// Returns QWEN_OK, or QWEN_ERROR_OUT_OF_MEMORY: the session is then as before.
 #[unsafe(no_mangle)]

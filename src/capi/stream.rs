@@ -117,6 +117,34 @@ pub unsafe extern "C" fn qwen_stream_decoder_finish(
     }
 }
 
+/// Puts the decoder where it would be after these tokens, without giving their text: at the
+/// start of a text whose end may be a character that is not whole yet. To go on with an
+/// answer whose session was restored: hand it the tokens of the answer so far.
+///
+/// tokens, count: used during the call. No tokens: the decoder is as new.
+///
+/// Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT, also for an id outside the vocabulary: the
+/// decoder then stands as before.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qwen_stream_decoder_resume(
+    decoder: *mut qwen_stream_decoder,
+    tokens: *const i32,
+    count: usize,
+) -> qwen_status {
+    // SAFETY: pointers are NULL or as the header asks for.
+    call(|| unsafe {
+        let mut stream = handle::write::<Stream>(decoder)?;
+        let ids = super::arguments::tokens("tokens", tokens, count)?;
+        for &id in ids {
+            token_id(&stream.model, id as i32)?;
+        }
+        let Stream { model, decoder, text } = &mut *stream;
+        text.clear();
+        decoder.resume(model.tokenizer(), ids);
+        Ok(QWEN_OK)
+    })
+}
+
 /// Lets `step` append to the emptied text and lends the text to the caller.
 ///
 /// # Safety

@@ -28,6 +28,7 @@ mod request;
 mod seal;
 mod time;
 mod tojson;
+mod turns;
 mod values;
 
 use std::collections::HashSet;

@@ -17,6 +17,7 @@
 compile_error!("weight files are little-endian and are mapped as they are");
 
 mod config;
+mod fingerprint;
 mod index;
 mod input;
 mod locate;

@@ -31,6 +31,20 @@ unsafe impl Plain for u8 {}
 unsafe impl Plain for i8 {}
 // SAFETY: a plain number.
 unsafe impl Plain for i32 {}
+// SAFETY: a plain number.
+unsafe impl Plain for u32 {}
+
+/// The bytes of plain numbers, in the order of this machine.
+pub fn as_bytes<T: Plain>(values: &[T]) -> &[u8] {
+    // SAFETY: the same memory; plain numbers have no padding, and any alignment suits bytes.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
+}
+
+/// As [`as_bytes`], to be written to.
+pub fn as_bytes_mut<T: Plain>(values: &mut [T]) -> &mut [u8] {
+    // SAFETY: as in `as_bytes`; and all bits of a plain number are a value.
+    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
+}
 
 /// A boxed slice, 64-byte aligned, of a length fixed when it was made.
 pub struct Buffer<T: Plain> {

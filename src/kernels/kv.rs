@@ -10,6 +10,8 @@
 //! Pages are shared by [`KvPages::fork`] and copied when one of the owners writes.
 #![allow(unsafe_code)]
 
+mod bytes;
+
 use std::sync::Arc;
 
 use half::f16;
@@ -215,6 +217,13 @@ impl KvPages {
     /// Bytes of the pages, shared ones included.
     pub fn bytes(&self) -> usize {
         self.pages.len() * self.shape.page_bytes()
+    }
+
+    /// What tells each page from any other alive, with its bytes: caches that share pages
+    /// count each once.
+    pub fn page_identities(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let bytes = self.shape.page_bytes();
+        self.pages.iter().map(move |page| (Arc::as_ptr(page).addr(), bytes))
     }
 
     /// The pages, in order.

@@ -33,6 +33,7 @@ use half::{bf16, f16};
 
 pub use attention::{AttentionShape, attention};
 pub use buffer::{Buffer, Plain};
+pub(crate) use buffer::{as_bytes, as_bytes_mut};
 pub use conv::{ConvTaps, causal_conv_silu};
 pub use delta::{DeltaShape, delta_rule};
 pub use elementwise::*;

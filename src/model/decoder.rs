@@ -11,6 +11,8 @@
 //! [`Network::commit`]; [`Network::forward`] does all three. Until `commit`, the state of
 //! the sequence is as it was before.
 
+use std::sync::Arc;
+
 use super::loader::Loader;
 use super::rope::Rope;
 use super::state::State;
@@ -126,7 +128,7 @@ impl Network {
         rms_norm(c, &ws.x[..stream], &weights.input_norm, eps, &mut ws.h[..stream]);
         match &weights.mixer {
             Mixer::DeltaNet(w) => {
-                deltanet::forward(c, &self.config, w, index, &state.recurrent, ws);
+                deltanet::forward(c, &self.config, w, index, &state.recurrent, ws)?;
             }
             Mixer::Attention(w) => {
                 attention::forward(c, &self.config, w, &mut state.kv[index], ws)?;
@@ -145,6 +147,10 @@ impl Network {
         let eps = self.config.rms_norm_eps;
         rms_norm(c, &ws.x[last], &self.weights.final_norm, eps, &mut state.last_hidden);
         std::mem::swap(&mut state.recurrent, &mut ws.pending);
+        if Arc::get_mut(&mut ws.pending).is_none() {
+            // A fork or a mark keeps the old state; the next pass takes new memory.
+            ws.pending = Arc::default();
+        }
         state.position += ws.tokens;
     }
 

@@ -9,6 +9,8 @@
 //! y = (norm(o) w silu(h Wz^T)) Wout^T
 //! ```
 
+use std::sync::Arc;
+
 use super::state::{Recurrent, RecurrentShape};
 use super::weights::DeltaNetWeights;
 use super::workspace::Workspace;
@@ -16,9 +18,13 @@ use crate::checkpoint::Config;
 use crate::kernels::{
     Compute, DeltaShape, Job, causal_conv_silu, delta_gates, delta_rule, gated_rms_norm, linear,
 };
+use crate::{Error, Result};
 
 /// Adds the mixer's output for `ws.h` to `ws.x`. `index` counts the linear layers.
 /// Reads the state from `committed`, writes the one after the chunk to `ws.pending`.
+///
+/// # Errors
+/// `Internal` if `ws.pending` is shared, which [`Workspace::ensure`] rules out.
 pub fn forward(
     c: &Compute,
     config: &Config,
@@ -26,7 +32,7 @@ pub fn forward(
     index: usize,
     committed: &Recurrent,
     ws: &mut Workspace,
-) {
+) -> Result<()> {
     let tokens = ws.tokens;
     let shape = DeltaShape {
         key_heads: config.linear_num_key_heads,
@@ -36,6 +42,9 @@ pub fn forward(
     };
     let (values, channels) = (config.value_width(), config.conv_channels());
     let (hidden, heads) = (config.hidden_size, shape.value_heads);
+
+    let pending = Arc::get_mut(&mut ws.pending)
+        .ok_or_else(|| Error::internal("the state of a pass in progress is shared"))?;
 
     let h = &ws.h[..tokens * hidden];
     let projected = &mut ws.projected[..tokens * channels];
@@ -64,7 +73,7 @@ pub fn forward(
         projected,
         &weights.conv_taps,
         &committed.conv[conv_range.clone()],
-        &mut ws.pending.conv[conv_range],
+        &mut pending.conv[conv_range],
         mixed,
     );
     delta_gates(c, (a, b), (&weights.neg_a, &weights.dt_bias), g, beta);
@@ -76,7 +85,7 @@ pub fn forward(
         g,
         beta,
         &committed.delta[delta_range.clone()],
-        &mut ws.pending.delta[delta_range],
+        &mut pending.delta[delta_range],
         read_out,
     );
     gated_rms_norm(c, read_out, z, &weights.norm, config.rms_norm_eps);
@@ -86,4 +95,5 @@ pub fn forward(
         tokens,
         &mut [Job::accumulate(weights.out_proj.matrix(), &mut ws.x[..tokens * hidden])],
     );
+    Ok(())
 }

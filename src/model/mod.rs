@@ -24,6 +24,7 @@ pub mod deltanet;
 mod head;
 pub mod loader;
 pub mod mlp;
+pub mod prefix_cache;
 pub mod rope;
 pub mod rows;
 pub mod sizes;

@@ -1,5 +1,7 @@
 //! The state of one sequence: what a session owns and a fork copies.
 
+use std::sync::Arc;
+
 use crate::checkpoint::{Config, LayerKind};
 use crate::kernels::{Buffer, KvElement, KvPages, KvShape};
 use crate::{Error, Result};
@@ -8,8 +10,9 @@ use crate::{Error, Result};
 pub struct State {
     /// Tokens seen, which is the position of the next one.
     pub position: usize,
-    /// What the linear layers remember.
-    pub recurrent: Recurrent,
+    /// What the linear layers remember. Shared with copies of the state: a pass reads it and
+    /// writes the next one elsewhere, so that a copy costs nothing until it moves on.
+    pub recurrent: Arc<Recurrent>,
     /// Keys and values of each full attention layer, in layer order. Rows from `position`
     /// on are scratch of a pass that has not been committed.
     pub kv: Vec<KvPages>,
@@ -68,6 +71,13 @@ impl Recurrent {
     }
 }
 
+impl Recurrent {
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        (self.delta.len() + self.conv.len()) * size_of::<f32>()
+    }
+}
+
 impl State {
     /// The state before the first token.
     ///
@@ -78,7 +88,7 @@ impl State {
         let shape = Self::kv_shape(config);
         Ok(Self {
             position: 0,
-            recurrent: Recurrent::zeros(RecurrentShape::new(config))?,
+            recurrent: Arc::new(Recurrent::zeros(RecurrentShape::new(config))?),
             kv: (0..full).map(|_| KvPages::new(shape)).collect(),
             last_hidden: zeros(config.hidden_size, "the hidden state")?,
         })
@@ -93,26 +103,27 @@ impl State {
         }
     }
 
-    /// A copy. KV pages are shared until one of the two writes to them.
+    /// A copy. Recurrent state and KV pages are shared until one of the two moves on.
     ///
     /// # Errors
     /// `OutOfMemory`.
     pub fn try_clone(&self) -> Result<Self> {
         Ok(Self {
             position: self.position,
-            recurrent: Recurrent {
-                delta: self.recurrent.delta.try_clone("a copy of the recurrent state")?,
-                conv: self.recurrent.conv.try_clone("a copy of the convolution state")?,
-            },
+            recurrent: self.recurrent.clone(),
             kv: self.kv.iter().map(KvPages::fork).collect::<Result<_>>()?,
             last_hidden: copy(&self.last_hidden, "a copy of the hidden state")?,
         })
     }
 
-    /// Bytes held, counting shared KV pages once per holder.
+    /// Gives back the pages that hold no token of the sequence.
+    pub fn release_beyond(&mut self) {
+        self.kv.iter_mut().for_each(|kv| kv.truncate(self.position));
+    }
+
+    /// Bytes held, counting what is shared once per holder.
     pub fn bytes(&self) -> usize {
-        (self.recurrent.delta.len() + self.recurrent.conv.len()) * size_of::<f32>()
-            + self.kv.iter().map(KvPages::bytes).sum::<usize>()
+        self.recurrent.bytes() + self.kv.iter().map(KvPages::bytes).sum::<usize>()
     }
 }
 

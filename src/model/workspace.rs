@@ -4,6 +4,8 @@
 //! decoding allocates nothing per token. It belongs to no session: a model lends one to
 //! whichever session computes.
 
+use std::sync::Arc;
+
 use super::head::HeadScratch;
 use super::state::{Recurrent, RecurrentShape};
 use crate::Result;
@@ -52,8 +54,8 @@ pub struct Workspace {
     pub(super) cos: Buffer<f32>,
     /// `[T, rotary_dim / 2]`
     pub(super) sin: Buffer<f32>,
-    /// The state after the pass, until it is committed.
-    pub(super) pending: Recurrent,
+    /// The state after the pass, until it is committed. Never shared during a pass.
+    pub(super) pending: Arc<Recurrent>,
     /// Of the head.
     pub(super) head: HeadScratch,
 }
@@ -80,6 +82,14 @@ impl Workspace {
     /// # Errors
     /// `OutOfMemory`; the workspace is as before.
     pub(super) fn ensure(&mut self, config: &Config, tokens: usize) -> Result<()> {
+        let shape = RecurrentShape::new(config);
+        let fits = |held: &mut Recurrent| {
+            held.delta.len() == shape.layers * shape.delta
+                && held.conv.len() == shape.layers * shape.conv
+        };
+        if !Arc::get_mut(&mut self.pending).is_some_and(fits) {
+            self.pending = Arc::new(Recurrent::zeros(shape)?);
+        }
         if tokens <= self.capacity {
             return Ok(());
         }
@@ -89,7 +99,6 @@ impl Workspace {
         let (deltas, channels) = (config.value_width(), config.conv_channels());
         let queries = config.num_attention_heads * config.head_dim;
         let kv = config.num_key_value_heads * config.head_dim;
-        let shape = RecurrentShape::new(config);
         *self = Self {
             capacity,
             tokens: 0,
@@ -110,12 +119,7 @@ impl Workspace {
             cos: room(config.rotary_dim / 2)?,
             sin: room(config.rotary_dim / 2)?,
             head: std::mem::take(&mut self.head),
-            pending: if self.pending.delta.len() == shape.layers * shape.delta && self.capacity > 0
-            {
-                std::mem::take(&mut self.pending)
-            } else {
-                Recurrent::zeros(shape)?
-            },
+            pending: std::mem::take(&mut self.pending),
         };
         Ok(())
     }

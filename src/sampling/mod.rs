@@ -52,7 +52,8 @@ use select::{Blocks, Selection};
 /// memory, so that no token costs an allocation.
 ///
 /// Scratch is about 12 bytes per token of the vocabulary (4 MB for Qwen3.5 with its
-/// penalties), reserved once and touched only as far as the options need it.
+/// penalties), reserved when the first token is chosen and touched only as far as the options
+/// need it.
 #[derive(Debug)]
 pub struct Sampler {
     options: SamplingOptions,
@@ -65,6 +66,8 @@ pub struct Sampler {
     scores: Vec<f32>,
     blocks: Blocks,
     selection: Selection,
+    /// Whether the scratch has the room that `options` need.
+    prepared: bool,
 }
 
 impl Sampler {
@@ -80,9 +83,10 @@ impl Sampler {
             token_count,
             rng,
             penalties: Penalties::default(),
-            scores: Vec::with_capacity(token_count),
-            blocks: Blocks::with_capacity(token_count),
+            scores: Vec::new(),
+            blocks: Blocks::default(),
             selection: Selection::default(),
+            prepared: false,
             options: SamplingOptions::greedy(),
         };
         sampler.install(options);
@@ -112,13 +116,48 @@ impl Sampler {
         self.bias.reverse();
         self.bias.dedup_by_key(|entry| entry.0);
         self.bias.reverse();
-        if options.has_penalties() {
-            self.penalties.reserve(self.token_count);
-        }
-        if !options.is_greedy() {
-            self.selection.reserve(&options, self.token_count);
-        }
         self.options = options;
+        self.prepared = false;
+    }
+
+    /// Reserves all that choosing a token by the options can need, once; [`Sampler::sample`]
+    /// does so itself.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn prepare(&mut self) -> Result<()> {
+        if self.prepared {
+            return Ok(());
+        }
+        let n = self.token_count;
+        let refused = |_| Error::out_of_memory("scratch of sampling", 12 * n);
+        self.scores.clear();
+        self.scores.try_reserve_exact(n).map_err(refused)?;
+        self.blocks.reserve(n).map_err(refused)?;
+        if self.options.has_penalties() {
+            self.penalties.reserve(n).map_err(refused)?;
+        }
+        if !self.options.is_greedy() {
+            self.selection.reserve(&self.options, n).map_err(refused)?;
+        }
+        self.prepared = true;
+        Ok(())
+    }
+
+    /// A sampler that goes on as this one would: the same options, and its own copy of the
+    /// random stream. Scratch is not copied.
+    pub fn fork(&self) -> Self {
+        Self {
+            options: self.options.clone(),
+            bias: self.bias.clone(),
+            token_count: self.token_count,
+            rng: self.rng.clone(),
+            penalties: Penalties::default(),
+            scores: Vec::new(),
+            blocks: Blocks::default(),
+            selection: Selection::default(),
+            prepared: false,
+        }
     }
 
     /// The options in force.
@@ -145,7 +184,7 @@ impl Sampler {
     ///
     /// # Errors
     /// `Numeric` if a logit is NaN or +infinity or no token is left, `InvalidArgument` if
-    /// the lengths do not fit. The random stream is not moved by an error.
+    /// the lengths do not fit, `OutOfMemory` for scratch at the first token. The random stream is not moved by an error.
     pub fn sample(&mut self, logits: &[f32], sequence: &[u32], output_start: usize) -> Result<u32> {
         self.sample_edited(logits, sequence, output_start, |_| Ok(()))
     }
@@ -211,8 +250,10 @@ impl Sampler {
     /// the other arguments see [`Sampler::sample`].
     ///
     /// # Panics
-    /// If there are fewer scores than tokens, or `output_start` is beyond the sequence.
+    /// If there are fewer scores than tokens, `output_start` is beyond the sequence, or
+    /// [`Sampler::prepare`] was not called since the options were set.
     pub fn adjust(&mut self, scores: &mut [f32], sequence: &[u32], output_start: usize) {
+        assert!(self.prepared, "without its scratch the sampler would leave penalties out");
         for &(id, bias) in &self.bias {
             scores[id as usize] += bias;
         }
@@ -242,6 +283,7 @@ impl Sampler {
                 sequence.len()
             )));
         }
+        self.prepare()?;
         let mut scores = std::mem::take(&mut self.scores);
         scores.clear();
         scores.extend_from_slice(&logits[..n]);

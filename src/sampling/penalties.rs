@@ -1,5 +1,7 @@
 //! Repetition, frequency and presence penalties over the recent tokens.
 
+use std::collections::TryReserveError;
+
 use super::SamplingOptions;
 
 /// Counts of the tokens in the window; zero everywhere between calls.
@@ -13,9 +15,10 @@ pub(super) struct Penalties {
 
 impl Penalties {
     /// Makes room for ids `0..token_count`.
-    pub(super) fn reserve(&mut self, token_count: usize) {
+    pub(super) fn reserve(&mut self, token_count: usize) -> Result<(), TryReserveError> {
+        self.counts.try_reserve_exact(token_count.saturating_sub(self.counts.len()))?;
         self.counts.resize(token_count, 0);
-        self.touched.reserve(token_count);
+        self.touched.try_reserve_exact(token_count)
     }
 
     /// Applies the penalties of `options` to `scores`.

@@ -4,6 +4,8 @@
 //! CPU: block maxima first (they check for NaN on the way), then only the blocks that can
 //! hold a candidate are looked at again.
 
+use std::collections::TryReserveError;
+
 use super::SamplingOptions;
 
 /// Scores are looked at in blocks of this many.
@@ -12,7 +14,7 @@ const BLOCK: usize = 256;
 const LANES: usize = 16;
 
 /// The largest score of each block.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Blocks {
     max: Vec<f32>,
     /// A copy of `max` to select in.
@@ -20,9 +22,13 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    pub(super) fn with_capacity(scores: usize) -> Self {
+    /// Makes room for the blocks of `scores` scores.
+    pub(super) fn reserve(&mut self, scores: usize) -> Result<(), TryReserveError> {
         let blocks = scores.div_ceil(BLOCK);
-        Self { max: Vec::with_capacity(blocks), work: Vec::with_capacity(blocks) }
+        self.max.clear();
+        self.work.clear();
+        self.max.try_reserve_exact(blocks)?;
+        self.work.try_reserve_exact(blocks)
     }
 
     /// Finds the maximum of every block; returns the largest score, or `None` if a score
@@ -104,18 +110,24 @@ pub(super) struct Selection {
 
 impl Selection {
     /// Reserves what a worst-case token needs, so that none allocates.
-    pub(super) fn reserve(&mut self, options: &SamplingOptions, token_count: usize) {
+    pub(super) fn reserve(
+        &mut self,
+        options: &SamplingOptions,
+        token_count: usize,
+    ) -> Result<(), TryReserveError> {
+        self.ids.clear();
+        self.weights.clear();
         self.work.clear();
         if options.top_k > 0 {
             // Equal logits can make every token a candidate.
-            self.ids.reserve(token_count);
-            self.weights.reserve(token_count);
-            self.work.reserve(token_count);
+            self.ids.try_reserve_exact(token_count)?;
+            self.weights.try_reserve_exact(token_count)?;
+            self.work.try_reserve_exact(token_count)?;
         } else if options.top_p < 1.0 {
-            self.work.reserve(token_count);
+            self.work.try_reserve_exact(token_count)?;
         }
         self.masses.clear();
-        self.masses.reserve(CLASSES);
+        self.masses.try_reserve_exact(CLASSES)
     }
 
     /// Keeps the `k` largest scores and those equal to the k-th. `k` > 0.
@@ -349,7 +361,8 @@ mod tests {
     #[test]
     fn scan_sees_every_position() {
         for n in [1, 15, 16, 17, 255, 256, 257, 1000] {
-            let mut blocks = Blocks::with_capacity(n);
+            let mut blocks = Blocks::default();
+            blocks.reserve(n).unwrap();
             for bad in [f32::NAN, -f32::NAN, f32::INFINITY] {
                 for at in 0..n {
                     let mut scores = vec![-1.0; n];

@@ -1,40 +1,221 @@
 //! Positions a session can go back to.
 //!
-//! The recurrent state cannot be cut back, so going back needs a copy made on the way. A
-//! chat makes one before each assistant header: the template writes that header, and the
-//! think block behind it, differently once the turn is history, so the next turn agrees
-//! with this one up to there and no further.
+//! The recurrent state cannot be cut back, so going back needs one that was kept on the way.
+//! Keeping it costs nothing at first (see [`State::try_clone`]); once the session has moved
+//! on, a mark holds a recurrent state of its own (19 MB at 0.8B), and shares the pages of
+//! keys and values with the session, except the one that was being filled.
+//!
+//! A conversation makes marks by itself, before each assistant header above all: the
+//! template writes that header, and the think block behind it, differently once the turn is
+//! history, so the next turn agrees with this one up to there and no further.
 
-use crate::Result;
+use super::Session;
 use crate::model::State;
+use crate::sampling::Rng;
+use crate::{Error, Result};
 
-/// Most marks kept; the oldest goes first.
-const MOST: usize = 2;
+/// Marks a session holds unless its options say otherwise.
+pub const DEFAULT_MARKS: usize = 4;
 
-/// Copies of the state at earlier positions, oldest first.
-#[derive(Default)]
+/// A mark, as [`Session::marks`] lists it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MarkInfo {
+    /// Its name. No other mark of the session ever has the same.
+    pub id: u64,
+    /// Where it stands: the length of the sequence when it was made.
+    pub position: usize,
+    /// Whether the library made it. Such marks go when there is no room for a new one.
+    pub automatic: bool,
+}
+
+/// One kept position.
+pub(super) struct Mark {
+    pub(super) info: MarkInfo,
+    /// The network's state; its position may be one less than the mark's, as a session's.
+    pub(super) state: State,
+    pub(super) output_start: usize,
+    pub(super) rng: Rng,
+}
+
+impl Mark {
+    fn try_clone(&self) -> Result<Self> {
+        let Self { info, output_start, .. } = *self;
+        Ok(Self { info, output_start, state: self.state.try_clone()?, rng: self.rng.clone() })
+    }
+}
+
+/// The marks of a session, in order of position.
 pub(super) struct Marks {
-    states: Vec<State>,
+    pub(super) held: Vec<Mark>,
+    pub(super) limit: usize,
+    pub(super) next_id: u64,
 }
 
 impl Marks {
-    /// Remembers `state`.
-    pub(super) fn push(&mut self, state: State) {
-        self.states.retain(|mark| mark.position < state.position);
-        if self.states.len() == MOST {
-            self.states.remove(0);
+    /// None yet; `limit` at most, 0 for the default.
+    pub(super) fn new(limit: usize) -> Self {
+        let limit = if limit == 0 { DEFAULT_MARKS } else { limit };
+        Self { held: Vec::new(), limit, next_id: 1 }
+    }
+
+    pub(super) fn try_clone(&self) -> Result<Self> {
+        let held = self.held.iter().map(Mark::try_clone).collect::<Result<_>>()?;
+        Ok(Self { held, ..*self })
+    }
+
+    /// Makes room for one more: drops an automatic mark. The first of them stays longest (it
+    /// follows the system prompt), and of the others the oldest goes. `false` if all are the
+    /// caller's.
+    fn make_room(&mut self) -> bool {
+        while self.held.len() >= self.limit {
+            let mut automatic =
+                self.held.iter().enumerate().filter(|(_, mark)| mark.info.automatic);
+            let (first, second) = (automatic.next(), automatic.next());
+            match second.or(first) {
+                Some((index, _)) => drop(self.held.remove(index)),
+                None => return false,
+            }
         }
-        self.states.push(state);
+        true
     }
 
-    /// A copy of the last mark at or before `position`; those behind it are forgotten.
-    pub(super) fn rewind(&mut self, position: usize) -> Result<Option<State>> {
-        self.states.retain(|mark| mark.position <= position);
-        self.states.last().map(State::try_clone).transpose()
+    fn add(&mut self, mut mark: Mark) -> u64 {
+        mark.info.id = self.next_id;
+        self.next_id += 1;
+        let at = self.held.partition_point(|held| held.info.position <= mark.info.position);
+        self.held.insert(at, mark);
+        self.next_id - 1
     }
 
-    /// Forgets all.
-    pub(super) fn clear(&mut self) {
-        self.states.clear();
+    /// The mark called `id`.
+    fn find(&self, id: u64) -> Result<usize> {
+        self.held.iter().position(|mark| mark.info.id == id).ok_or_else(|| {
+            Error::invalid_argument(format!(
+                "mark {id} is not held: it was never made, was dropped, or lies behind a \
+                 position the session went back from"
+            ))
+        })
+    }
+
+    /// The last mark whose state is at or before `position`.
+    pub(super) fn before(&self, position: usize) -> Option<&Mark> {
+        self.held
+            .iter()
+            .filter(|mark| mark.info.position <= position)
+            .max_by_key(|mark| mark.state.position)
+    }
+
+    /// Forgets the marks behind `position`.
+    pub(super) fn cut(&mut self, position: usize) {
+        self.held.retain(|mark| mark.info.position <= position);
+    }
+}
+
+impl Session {
+    /// Keeps the present position, to be gone back to by [`Session::rewind`]. Returns the
+    /// name of the mark. Nothing is computed.
+    ///
+    /// # Errors
+    /// `InvalidState` if the session holds as many of the caller's marks as its options allow
+    /// (see [`Session::unmark`]); `OutOfMemory`.
+    pub fn mark(&mut self) -> Result<u64> {
+        let mark = self.mark_here(false)?;
+        if !self.marks.make_room() {
+            return Err(Error::invalid_state(format!(
+                "the session holds {} marks, as many as its options allow: drop one first",
+                self.marks.held.len()
+            )));
+        }
+        Ok(self.marks.add(mark))
+    }
+
+    /// As [`Session::mark`] for the library's own use: where there is a mark already, or no
+    /// room, none is made.
+    pub(super) fn mark_automatically(&mut self) -> Result<()> {
+        let here = self.tokens.len();
+        let there = |mark: &Mark| mark.info.position == here && mark.state.position == here;
+        if self.marks.held.iter().any(there) || !self.marks.make_room() {
+            return Ok(());
+        }
+        let mark = self.mark_here(true)?;
+        self.marks.add(mark);
+        Ok(())
+    }
+
+    fn mark_here(&self, automatic: bool) -> Result<Mark> {
+        Ok(Mark {
+            info: MarkInfo { id: 0, position: self.tokens.len(), automatic },
+            state: self.state.try_clone()?,
+            output_start: self.output_start,
+            rng: self.sampler.rng().clone(),
+        })
+    }
+
+    /// Drops a mark; the library's own too.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it is not held.
+    pub fn unmark(&mut self, id: u64) -> Result<()> {
+        let index = self.marks.find(id)?;
+        self.marks.held.remove(index);
+        Ok(())
+    }
+
+    /// The marks held, in order of position.
+    pub fn marks(&self) -> impl ExactSizeIterator<Item = MarkInfo> + '_ {
+        self.marks.held.iter().map(|mark| mark.info)
+    }
+
+    /// Goes back to a mark: sequence and state are bit for bit what they were there. Later
+    /// marks are dropped, this one stays. The random stream goes back too if `random`,
+    /// so that the same calls give the same tokens; else it goes on, so that another attempt
+    /// gives others. Sampling options stay as they are. Nothing is computed.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the mark is not held, `OutOfMemory`; the session is as before.
+    pub fn rewind(&mut self, id: u64, random: bool) -> Result<()> {
+        let mark = &self.marks.held[self.marks.find(id)?];
+        self.state = mark.state.try_clone()?;
+        self.output_start = mark.output_start;
+        if random {
+            self.sampler.set_rng(mark.rng.clone());
+        }
+        let position = mark.info.position;
+        self.tokens.truncate(position);
+        self.marks.cut(position);
+        self.logits_position = None;
+        Ok(())
+    }
+
+    /// Cuts the sequence to its first `position` tokens, by going back to the nearest mark
+    /// before (or what the model's prefix cache holds, or the start) and computing the rest
+    /// again. Returns how many tokens were computed.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the sequence is shorter, `OutOfMemory` before anything was
+    /// changed; `Cancelled` and `OutOfMemory` later: the session then holds fewer tokens,
+    /// see [`Session::position`], and the same call does not complete it (the rest is to be
+    /// fed again).
+    pub fn truncate(&mut self, position: usize) -> Result<usize> {
+        let length = self.tokens.len();
+        if position > length {
+            return Err(Error::invalid_argument(format!(
+                "cannot cut the sequence to {position} tokens: it has {length}"
+            )));
+        }
+        if position == length {
+            return Ok(0);
+        }
+        let wanted = super::fork::copy(&self.tokens[..position], "the sequence")?;
+        // Computing tokens again does not make them the caller's.
+        let output_start = self.output_start.min(position);
+        self.go_back(position, &wanted)?;
+        let held = self.state.position;
+        if self.tokens.len() < position {
+            let held = self.tokens.len();
+            self.append(&wanted[held..])?;
+        }
+        self.output_start = output_start;
+        Ok(self.state.position - held)
     }
 }

@@ -11,15 +11,22 @@
 mod cancel;
 mod chat;
 mod edit;
+mod fork;
 mod marks;
 mod output;
+mod overflow;
+mod prefix;
+mod save;
 mod score;
 
 use std::ops::ControlFlow;
 
 pub use cancel::CancelHandle;
-pub use chat::Fed;
 pub use edit::LogitsHook;
+pub use marks::{DEFAULT_MARKS, MarkInfo};
+pub use overflow::Overflow;
+pub use prefix::Fed;
+pub use save::{MAX_ATTACHMENT, SaveOptions};
 pub use score::{Pooling, Score};
 
 use crate::engine::Model;
@@ -38,6 +45,16 @@ pub struct SessionOptions {
     pub context_limit: usize,
     /// How the next token is chosen.
     pub sampling: SamplingOptions,
+    /// Most marks held, the library's own included; 0: [`DEFAULT_MARKS`]. Each costs a
+    /// recurrent state (19 MB at 0.8B).
+    pub mark_limit: usize,
+    /// Shares computed beginnings, through the model's prefix cache, with the sessions that
+    /// name the same namespace, and with no others; `None`: with nobody. Whoever shares can
+    /// find out by the time a prompt takes that somebody fed the same beginning: give users
+    /// that must not know of each other namespaces of their own.
+    pub cache_namespace: Option<u64>,
+    /// What happens to a conversation that does not fit.
+    pub overflow: Overflow,
 }
 
 /// What [`Session::next_token`] found.
@@ -70,7 +87,8 @@ pub struct Session {
     /// The sequence. Ids from `state.position` on (one at most, between calls) are part of
     /// it but not computed.
     tokens: Vec<u32>,
-    /// `[vocab_size]`, those after the last token if `logits_position` says so.
+    /// `[vocab_size]`, those after the last token if `logits_position` says so; empty before
+    /// they are first asked for.
     logits: Vec<f32>,
     logits_position: Option<usize>,
     sampler: Sampler,
@@ -81,6 +99,11 @@ pub struct Session {
     progress: Option<ProgressHook>,
     logits_hook: Option<LogitsHook>,
     marks: Marks,
+    namespace: Option<u64>,
+    overflow: Overflow,
+    /// The caller's own bytes, saved with the session.
+    attachment: Vec<u8>,
+    last_fed: Fed,
 }
 
 impl Session {
@@ -102,16 +125,11 @@ impl Session {
             }
         };
         let sampler = Sampler::new(options.sampling, model.tokenizer().token_count())?;
-        let mut logits = Vec::new();
-        logits
-            .try_reserve_exact(config.vocab_size)
-            .map_err(|_| Error::out_of_memory("logits", config.vocab_size * size_of::<f32>()))?;
-        logits.resize(config.vocab_size, 0.0);
         Ok(Self {
             state: State::new(config)?,
             model: model.clone(),
             tokens: Vec::new(),
-            logits,
+            logits: Vec::new(),
             logits_position: None,
             sampler,
             output_start: 0,
@@ -119,7 +137,11 @@ impl Session {
             cancel: CancelHandle::default(),
             progress: None,
             logits_hook: None,
-            marks: Marks::default(),
+            marks: Marks::new(options.mark_limit),
+            namespace: options.cache_namespace,
+            overflow: options.overflow,
+            attachment: Vec::new(),
+            last_fed: Fed::default(),
         })
     }
 
@@ -162,8 +184,8 @@ impl Session {
         self.progress = hook;
     }
 
-    /// Empties the sequence. Sampling options stay, the random stream goes on; a cancel that
-    /// no call has answered yet is forgotten.
+    /// Empties the sequence and drops its marks. Sampling options and attachment stay, the
+    /// random stream goes on; a cancel that no call has answered yet is forgotten.
     ///
     /// # Errors
     /// `OutOfMemory`; the session is as before.
@@ -172,7 +194,8 @@ impl Session {
         self.tokens.clear();
         self.output_start = 0;
         self.logits_position = None;
-        self.marks.clear();
+        self.marks.held.clear();
+        self.last_fed = Fed::default();
         self.cancel.take();
         Ok(())
     }
@@ -308,6 +331,8 @@ impl Session {
             return Ok(());
         }
         self.logits_position = None;
+        self.reserve_logits()?;
+        self.sampler.prepare()?;
         let Self { model, state, logits, cancel, sampler, tokens, output_start, .. } = self;
         let count = sampler.token_count();
         let result = model.compute(cancel.flag(), |network, c, workspace| {
@@ -334,12 +359,22 @@ impl Session {
         self.logits_at_state()
     }
 
+    /// Makes room for logits, of which a session that was never asked for a token has none.
+    fn reserve_logits(&mut self) -> Result<()> {
+        let rows = self.model.network()?.config().vocab_size;
+        let reserve = self.logits.try_reserve_exact(rows - self.logits.len());
+        reserve.map_err(|_| Error::out_of_memory("logits", rows * size_of::<f32>()))?;
+        self.logits.resize(rows, 0.0);
+        Ok(())
+    }
+
     /// Brings `logits` up to what is computed.
     fn logits_at_state(&mut self) -> Result<()> {
         if self.logits_position == Some(self.state.position) {
             return Ok(());
         }
         self.logits_position = None;
+        self.reserve_logits()?;
         let Self { model, state, logits, cancel, .. } = self;
         let result = model
             .compute(cancel.flag(), |network, c, _| network.head(c, &state.last_hidden, logits));

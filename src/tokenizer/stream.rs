@@ -53,6 +53,16 @@ impl StreamDecoder {
         self.len = kept.len();
     }
 
+    /// Puts the decoder where it would be after pushing `ids` at the start of a text.
+    pub fn resume(&mut self, tokenizer: &Tokenizer, ids: &[u32]) {
+        let mut given = String::new();
+        self.len = 0;
+        for &id in ids {
+            self.push(tokenizer, id, &mut given);
+            given.clear();
+        }
+    }
+
     /// Ends the text: what was held back is an incomplete character and becomes U+FFFD. The
     /// decoder is at the start of a text again.
     pub fn finish(&mut self, out: &mut String) {

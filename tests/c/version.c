@@ -19,7 +19,7 @@ int main(void) {
     CHECK(strcmp(qwen_status_name(12345), "unknown status") == 0);
 
     /* The layout that bindings in other languages rely on. */
-    CHECK(sizeof(qwen_model_options) == 64);
+    CHECK(sizeof(qwen_model_options) == 72);
     OFFSET(qwen_model_options, flags, 4);
     OFFSET(qwen_model_options, threads, 8);
     OFFSET(qwen_model_options, isa, 12);
@@ -31,6 +31,7 @@ int main(void) {
     OFFSET(qwen_model_options, compute, 44);
     OFFSET(qwen_model_options, progress, 48);
     OFFSET(qwen_model_options, user, 56);
+    OFFSET(qwen_model_options, prefix_cache_bytes, 64);
     CHECK(sizeof(qwen_model_info) == 56);
     OFFSET(qwen_model_info, weight_bytes, 40);
     OFFSET(qwen_model_info, weights, 48);
@@ -48,7 +49,13 @@ int main(void) {
     CHECK(sizeof(qwen_piece) == 96);
     OFFSET(qwen_piece, text, 16);
     OFFSET(qwen_piece, problem_length, 88);
-    CHECK(sizeof(qwen_session_options) == 24);
+    CHECK(sizeof(qwen_session_options) == 48);
+    OFFSET(qwen_session_options, cache_namespace, 24);
+    OFFSET(qwen_session_options, overflow_reserve, 32);
+    OFFSET(qwen_session_options, overflow, 40);
+    OFFSET(qwen_session_options, mark_limit, 44);
+    CHECK(sizeof(qwen_mark) == 24 && sizeof(qwen_feed_info) == 48);
+    CHECK(sizeof(qwen_prefix_cache_info) == 56);
     OFFSET(qwen_session_options, context_limit, 8);
     OFFSET(qwen_session_options, sampling, 16);
 

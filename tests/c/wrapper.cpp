@@ -102,6 +102,27 @@ static void results(const char *path) {
     std::string bytes = *model.try_detokenize(made_tokens, QWEN_TEXT_SKIP_SPECIAL);
     CHECK(text.find("\xEF\xBF\xBD") != std::string::npos || text == bytes);
 
+    // Branches, and a saved state.
+    auto fork = session.try_fork(model);
+    CHECK(fork && *fork->try_position() == *session.try_position());
+    CHECK(fork->try_truncate(10));
+    auto mark = fork->try_mark();
+    CHECK(mark && fork->try_feed(qwen::Span<qwen::Token>(tokens->data(), 5)));
+    std::string saved = *fork->try_save_to_memory();
+    CHECK(fork->try_rewind(*mark, QWEN_REWIND_RANDOM) && fork->try_marks()->size() >= 1);
+    CHECK(*fork->try_position() == 10);
+    CHECK(fork->try_set_attachment("notes") && *fork->try_attachment() == "notes");
+    CHECK(fork->try_restore_from_memory(saved) && fork->try_attachment()->empty());
+    CHECK(fork->try_restore_from_memory("no").error().status() == QWEN_ERROR_FORMAT);
+    CHECK(fork->try_truncate(3) && *fork->try_position() == 3);
+    CHECK(fork->try_set_tokens(made_tokens)->total == made_tokens.size());
+    CHECK(fork->try_feed_info()->total == made_tokens.size());
+    CHECK(fork->try_unmark(99).error().status() == QWEN_ERROR_INVALID_ARGUMENT);
+    CHECK(fork->try_save("/no/such/folder/x").error().status() == QWEN_ERROR_IO);
+    CHECK(fork->try_restore("/no/such/file").error().status() == QWEN_ERROR_IO);
+    CHECK(model.try_prefix_cache_info().error().status() == QWEN_ERROR_INVALID_STATE);
+    CHECK(model.try_clear_prefix_cache().error().status() == QWEN_ERROR_INVALID_STATE);
+
     // Handles may go in any order, and moved-from objects are errors, not crashes.
     qwen::Model other = std::move(model);
     CHECK(model.try_info().error().status() == QWEN_ERROR_INVALID_HANDLE);
@@ -220,7 +241,15 @@ static void exceptions(const char *path) {
     }
     CHECK(thrown);
 
+    qwen::Session fork = session.fork(model);
+    std::uint64_t mark = fork.mark();
+    fork.set_tokens(model.tokenize("some words"));
+    fork.rewind(fork.mark());
+    fork.restore_from_memory(fork.save_to_memory(QWEN_SAVE_WITHOUT_MARKS));
+    CHECK(fork.marks().empty() && fork.truncate(1) == 1 && mark != 0);
+
     qwen::StreamDecoder decoder(model);
+    decoder.resume(model.tokenize("x"));
     std::string text;
     for (qwen::Token token : model.tokenize("\xF0\x9F\x98\x80 ok")) text += decoder.push(token);
     text += decoder.finish();

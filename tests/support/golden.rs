@@ -134,7 +134,11 @@ pub fn open(golden: &Golden, isa: &str, threads: usize) -> Model {
 }
 
 pub fn greedy_options(context_limit: usize) -> SessionOptions {
-    SessionOptions { context_limit, sampling: SamplingOptions::greedy() }
+    SessionOptions {
+        context_limit,
+        sampling: SamplingOptions::greedy(),
+        ..SessionOptions::default()
+    }
 }
 
 pub fn session(model: &Model) -> Session {

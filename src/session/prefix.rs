@@ -1,0 +1,135 @@
+//! Going on from what is computed already.
+//!
+//! A session that is to hold given tokens keeps the longest beginning that something has a
+//! state for: its own end, one of its marks, or an entry of the model's prefix cache. By
+//! the determinism of the kernels the result is bit for bit that of computing everything.
+
+use super::Session;
+use super::fork::copy;
+use crate::Result;
+use crate::model::State;
+
+/// What bringing a session to given tokens took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fed {
+    /// Tokens asked for: of the rendered conversation, say.
+    pub total: usize,
+    /// Of these, those computed by the call; the others were there already.
+    pub computed: usize,
+    /// Of these, those taken over from the model's prefix cache.
+    pub cached: usize,
+    /// Messages left out because the conversation did not fit ([`super::Overflow`]): the
+    /// oldest ones after the system messages.
+    pub dropped_messages: usize,
+    /// Messages at the start that stayed: the first one dropped has this index.
+    pub kept_messages: usize,
+}
+
+impl Session {
+    /// Makes the session hold exactly `tokens`, computing what it does not hold already: see
+    /// [`Fed`]. Marks are made where turns begin, as by [`Session::feed_chat`].
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an id without a row in the embedding and `ContextOverflow`,
+    /// before anything is changed; `Cancelled` and `OutOfMemory` (the session then holds a
+    /// beginning of the tokens, and the same call again completes it).
+    pub fn set_tokens(&mut self, tokens: &[u32]) -> Result<Fed> {
+        self.last_fed = Fed::default();
+        self.check_ids(tokens)?;
+        self.check_room(0, tokens.len())?;
+        self.last_fed = self.hold(tokens)?;
+        Ok(self.last_fed)
+    }
+
+    /// [`Session::set_tokens`] for checked tokens.
+    pub(super) fn hold(&mut self, ids: &[u32]) -> Result<Fed> {
+        let common = self.tokens.iter().zip(ids).take_while(|(a, b)| a == b).count();
+        let cached = self.go_back(common, ids)?;
+        let before = self.state.position;
+        for (boundary, shared) in self.turns_to_mark(ids).into_iter().flatten() {
+            let held = self.tokens.len();
+            if held < boundary {
+                self.append(&ids[held..boundary])?;
+            }
+            if self.tokens.len() == boundary && self.state.position == boundary {
+                self.mark_automatically()?;
+                if shared {
+                    self.publish()?;
+                }
+            }
+        }
+        let held = self.tokens.len();
+        self.append(&ids[held..])?;
+        Ok(Fed {
+            total: ids.len(),
+            computed: self.state.position - before,
+            cached,
+            ..Fed::default()
+        })
+    }
+
+    /// Where `ids` are worth a mark, ascending, and whether other sessions may want to begin
+    /// there: after the first turn (the system prompt, as a rule), before the newest question
+    /// (which this session may want to ask anew), and before the header of the answer.
+    ///
+    /// Turns begin with a control token, which in safe encoding the template alone can write;
+    /// where a caller forged one, a mark is less useful, never wrong.
+    fn turns_to_mark(&self, ids: &[u32]) -> [Option<(usize, bool)>; 3] {
+        let Some(start) = self.model.turn_start_id() else { return [None; 3] };
+        let starts = || (1..ids.len()).filter(|&at| ids[at] == start);
+        let first = starts().next();
+        let mut last = starts().rev().take_while(|at| Some(*at) != first);
+        let (header, question) = (last.next(), last.next());
+        [first.map(|at| (at, true)), question.map(|at| (at, false)), header.map(|at| (at, true))]
+    }
+
+    /// Cuts the sequence, of which the first `common` tokens are those of `wanted`, to the
+    /// longest beginning of `wanted` that there is a state for. Returns the tokens taken over
+    /// from the prefix cache.
+    pub(super) fn go_back(&mut self, common: usize, wanted: &[u32]) -> Result<usize> {
+        let own = match common >= self.state.position {
+            true => self.state.position,
+            false => self.marks.before(common).map_or(0, |mark| mark.state.position),
+        };
+        if let Some(state) = self.cached_state(wanted, own)? {
+            self.tokens = copy(&wanted[..state.position], "the sequence")?;
+            self.marks.cut(common);
+            self.output_start = self.tokens.len();
+            self.logits_position = None;
+            self.state = state;
+            return Ok(self.state.position - own);
+        }
+        if common >= self.state.position {
+            // Tokens behind the state are not computed yet and can simply be dropped.
+            self.tokens.truncate(common);
+        } else {
+            let (state, length) = match self.marks.before(common) {
+                Some(mark) => (mark.state.try_clone()?, mark.info.position),
+                None => (State::new(self.model.network()?.config())?, 0),
+            };
+            self.state = state;
+            self.tokens.truncate(length);
+            self.logits_position = None;
+        }
+        self.output_start = self.output_start.min(self.tokens.len());
+        self.marks.cut(self.tokens.len());
+        Ok(0)
+    }
+
+    /// The longest state of the prefix cache for a beginning of `wanted`, if it is longer
+    /// than `own` tokens.
+    fn cached_state(&self, wanted: &[u32], own: usize) -> Result<Option<State>> {
+        let (Some(namespace), Some(cache)) = (self.namespace, self.model.prefix_cache()) else {
+            return Ok(None);
+        };
+        cache.find(namespace, wanted, own, &self.state)
+    }
+
+    /// Puts the state at the end of the sequence into the prefix cache.
+    fn publish(&self) -> Result<()> {
+        let (Some(namespace), Some(cache)) = (self.namespace, self.model.prefix_cache()) else {
+            return Ok(());
+        };
+        cache.insert(namespace, &self.tokens, &self.state)
+    }
+}
