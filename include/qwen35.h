@@ -65,6 +65,9 @@ typedef int32_t qwen_status;
  */
 #define QWEN_CANCELLED 3
 
+/** The time given to qwen_session_step() is over, and there is more to do. */
+#define QWEN_WORKING 4
+
 /** An argument is NULL, out of range, not UTF-8, or does not fit the others. */
 #define QWEN_ERROR_INVALID_ARGUMENT (-1)
 
@@ -1563,6 +1566,183 @@ qwen_status qwen_session_save_memory(const qwen_session *session,
 qwen_status qwen_session_restore_memory(qwen_session *session,
                                         const void *data,
                                         size_t size);
+
+/* ======================================================================================
+ * Session: a little at a time, and several at once
+ * ====================================================================================== */
+
+/** Flag of qwen_session_step(): compute what is queued, generate nothing. */
+#define QWEN_STEP_INPUT 1
+
+/**
+ * Appends tokens to the sequence without computing them: qwen_session_step() does that, or
+ * the next other call that needs them (which then takes as long as qwen_session_feed()).
+ *
+ * tokens, count: used during the call. No tokens: nothing happens.
+ *
+ * Returns QWEN_OK, at once; QWEN_ERROR_INVALID_ARGUMENT for an id that is negative or
+ * outside the vocabulary, QWEN_ERROR_CONTEXT_OVERFLOW if the sequence would exceed its
+ * limit and QWEN_ERROR_OUT_OF_MEMORY, which leave the session as it was.
+ */
+qwen_status qwen_session_enqueue(qwen_session *session,
+                                 const int32_t *tokens,
+                                 size_t count);
+
+/**
+ * Tokenizes text and appends it to the sequence without computing it, see
+ * qwen_session_enqueue().
+ *
+ * text, length: UTF-8, used during the call.
+ * flags: QWEN_TEXT_ADDED_TOKENS or 0.
+ *
+ * Returns as qwen_session_enqueue(), and QWEN_ERROR_INVALID_ARGUMENT for text that is not
+ * UTF-8.
+ */
+qwen_status qwen_session_enqueue_text(qwen_session *session,
+                                      const char *text,
+                                      size_t length,
+                                      uint32_t flags);
+
+/**
+ * Makes the session hold exactly a conversation, as qwen_session_feed_chat() does, and
+ * leaves what is not computed yet to qwen_session_step().
+ *
+ * json, length, flags, total: as for qwen_session_feed_chat().
+ * remaining: receives the tokens that are still to be computed; NULL if not wanted.
+ *
+ * Returns as qwen_session_feed_chat(), but never QWEN_CANCELLED.
+ */
+qwen_status qwen_session_enqueue_chat(qwen_session *session,
+                                      const char *json,
+                                      size_t length,
+                                      uint32_t flags,
+                                      size_t *total,
+                                      size_t *remaining);
+
+/**
+ * Goes on for about as long as a budget says: computes what is queued
+ * (qwen_session_enqueue() and its kin), then the next token. For frame loops: call it once
+ * per frame until it returns something other than QWEN_WORKING.
+ *
+ * budget_us: microseconds. The call may take longer by one task of a kernel, usually less
+ * than a millisecond. 0: the smallest advance.
+ * flags: QWEN_STEP_INPUT or 0.
+ * token: receives the id, or -1 if none was chosen.
+ * remaining: receives the tokens of the sequence that are not computed yet; NULL if not
+ * wanted.
+ *
+ * Returns QWEN_WORKING when the time is over and there is more to do; QWEN_OK with a
+ * token, or with QWEN_STEP_INPUT, when all that was queued is computed; QWEN_END_OF_TURN
+ * with a token, and QWEN_LIMIT_REACHED, see qwen_session_next_token(); QWEN_CANCELLED:
+ * tokens that were queued and are not computed are gone from the sequence, as
+ * qwen_session_position() tells; QWEN_ERROR_INVALID_STATE if the sequence is empty;
+ * QWEN_ERROR_NUMERIC; QWEN_ERROR_OUT_OF_MEMORY; QWEN_ERROR_FORKED;
+ * QWEN_ERROR_INVALID_ARGUMENT.
+ *
+ * The tokens are those that qwen_session_feed() and qwen_session_next_token() would give,
+ * and logits have the same bits. What a step leaves unfinished (in memory: about 50 MB at
+ * 0.8B) the next one continues. Any other call on the session may come in between: one that
+ * needs the sequence computed finishes it; qwen_session_reset() drops it.
+ */
+qwen_status qwen_session_step(qwen_session *session,
+                              uint64_t budget_us,
+                              uint32_t flags,
+                              int32_t *token,
+                              size_t *remaining);
+
+/**
+ * Advances several sessions of one model by one token each, as qwen_session_next_token()
+ * would, and reads the weights once for all: 8 sessions take far less than 8 times the
+ * time of one. Each session gets exactly the token that it would get alone.
+ *
+ * sessions, count: the sessions, used during the call.
+ * tokens: receives `count` ids, -1 for a session that chose none.
+ * statuses: receives `count` statuses, each as qwen_session_next_token() would return it
+ * for that session. One that is busy, freed, listed before, at its limit, cancelled or
+ * that fails has its status and does not disturb the others.
+ *
+ * Returns QWEN_OK whatever the statuses are; QWEN_ERROR_INVALID_ARGUMENT if sessions are of
+ * different models, or for NULL: nothing is done then.
+ *
+ * A session with more than one token to compute (after qwen_session_enqueue()) computes
+ * them first, alone. Progress callbacks are not called for the common part. A cancel of one
+ * session is answered when the call returns, in about the time of one token; when all are
+ * cancelled it returns at once.
+ */
+qwen_status qwen_batch_step(qwen_session *const *sessions,
+                            size_t count,
+                            int32_t *tokens,
+                            qwen_status *statuses);
+
+/* ======================================================================================
+ * Statistics
+ * ====================================================================================== */
+
+/**
+ * Counts of one session since it was made, or of all sessions of a model since it was
+ * opened. Set struct_size before asking.
+ */
+typedef struct {
+    /** sizeof(qwen_statistics) */
+    uint32_t struct_size;
+    /** Sessions that are open; 1 for a session. */
+    uint32_t sessions;
+    /** Input tokens computed. */
+    uint64_t input_tokens;
+    /** Tokens generated. */
+    uint64_t output_tokens;
+    /**
+     * Input tokens of conversations that did not need to be computed, because the session
+     * held them or had a mark.
+     */
+    uint64_t reused_tokens;
+    /** Input tokens of conversations taken over from the model's prefix cache. */
+    uint64_t cached_tokens;
+    /** Microseconds in calls that computed input. */
+    uint64_t input_us;
+    /** Microseconds in calls that generated without computing input. */
+    uint64_t output_us;
+    /**
+     * Microseconds from the newest input, since it was fed or queued, to the first token
+     * after it; 0 if there was none, and for a model.
+     */
+    uint64_t first_token_us;
+    /**
+     * Bytes that sessions use: states, keys and values, logits, what is unfinished. Memory
+     * that sessions share counts for each. Weights do not count: see qwen_model_get_info().
+     */
+    uint64_t bytes;
+    /** Input tokens per second; 0 before there were any. */
+    double input_rate;
+    /** Generated tokens per second; 0 before there were any. */
+    double output_rate;
+} qwen_statistics;
+
+/**
+ * Says what a session has done since it was made.
+ *
+ * statistics: filled as far as its struct_size reaches, which must be set; owned by the
+ * caller.
+ *
+ * Returns QWEN_OK or QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_session_get_statistics(const qwen_session *session,
+                                        qwen_statistics *statistics);
+
+/**
+ * Says what all sessions of a model, the freed ones too, have done since it was opened.
+ * Sessions need not be idle.
+ *
+ * statistics: filled as far as its struct_size reaches, which must be set; owned by the
+ * caller.
+ *
+ * Returns QWEN_OK or QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_model_get_statistics(const qwen_model *model, qwen_statistics *statistics);
+
+/** For qwen_session_get_statistics() and qwen_model_get_statistics(). */
+#define QWEN_STATISTICS_INIT \
+    { (uint32_t)sizeof(qwen_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* ======================================================================================
  * Changing logits

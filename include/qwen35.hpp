@@ -12,6 +12,7 @@
 #ifndef QWEN35_HPP
 #define QWEN35_HPP
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -602,6 +603,36 @@ class Session {
         if (next.status < 0) return Error::last(next.status);
         return next;
     }
+    // Queues input for try_step() to compute. flags: QWEN_TEXT_ADDED_TOKENS or 0.
+    Done try_enqueue(Span<Token> tokens) {
+        return done(qwen_session_enqueue(handle(), tokens.data(), tokens.size()));
+    }
+    Done try_enqueue_text(std::string_view text, std::uint32_t flags = 0) {
+        return done(qwen_session_enqueue_text(handle(), text.data(), text.size(), flags));
+    }
+    // computed of the result: the tokens that are still to be computed.
+    Result<Fed> try_enqueue_chat(std::string_view json, std::uint32_t flags = 0) {
+        Fed fed;
+        qwen_status status = qwen_session_enqueue_chat(handle(), json.data(), json.size(), flags,
+                                                       &fed.total, &fed.computed);
+        if (status < 0) return Error::last(status);
+        return fed;
+    }
+    // Goes on for about so long; status is QWEN_WORKING while there is more to do.
+    // flags: QWEN_STEP_INPUT or 0.
+    Result<Next> try_step(std::chrono::microseconds budget, std::uint32_t flags = 0) {
+        Next next;
+        auto us = static_cast<std::uint64_t>(budget.count() < 0 ? 0 : budget.count());
+        next.status = qwen_session_step(handle(), us, flags, &next.token, nullptr);
+        if (next.status < 0) return Error::last(next.status);
+        return next;
+    }
+    Result<qwen_statistics> try_statistics() const {
+        qwen_statistics statistics = QWEN_STATISTICS_INIT;
+        qwen_status status = qwen_session_get_statistics(handle(), &statistics);
+        if (status < 0) return Error::last(status);
+        return statistics;
+    }
     // Valid until the next call on this object; empty if the call was cancelled.
     Result<Span<float>> try_logits() {
         const float *logits = nullptr;
@@ -800,6 +831,17 @@ class Session {
         return try_feed_chat(json, flags).value();
     }
     Next next() { return try_next().value(); }
+    void enqueue(Span<Token> tokens) { try_enqueue(tokens).value(); }
+    void enqueue_text(std::string_view text, std::uint32_t flags = 0) {
+        try_enqueue_text(text, flags).value();
+    }
+    Fed enqueue_chat(std::string_view json, std::uint32_t flags = 0) {
+        return try_enqueue_chat(json, flags).value();
+    }
+    Next step(std::chrono::microseconds budget, std::uint32_t flags = 0) {
+        return try_step(budget, flags).value();
+    }
+    qwen_statistics statistics() const { return try_statistics().value(); }
     Span<float> logits() { return try_logits().value(); }
     std::size_t position() const { return try_position().value(); }
     std::size_t context_limit() const { return try_context_limit().value(); }
@@ -862,6 +904,30 @@ class Session {
     std::unique_ptr<LogitsCallback> logits_callback_; // likewise
     std::unique_ptr<qwen_session, detail::Free> handle_;
 };
+
+// Advances each session by one token, the weights read once for all: see qwen_batch_step().
+// A session that failed has a negative status in its place; Error::last() speaks of the last.
+inline Result<std::vector<Next>> try_batch_step(const std::vector<Session *> &sessions) {
+    std::vector<qwen_session *> handles;
+    for (Session *session : sessions) handles.push_back(session->handle());
+    std::vector<Token> tokens(handles.size());
+    std::vector<qwen_status> statuses(handles.size());
+    qwen_status status =
+        qwen_batch_step(handles.data(), handles.size(), tokens.data(), statuses.data());
+    if (status < 0) return Error::last(status);
+    std::vector<Next> results(handles.size());
+    for (std::size_t i = 0; i < results.size(); i++) {
+        results[i].token = tokens[i];
+        results[i].status = statuses[i];
+    }
+    return results;
+}
+
+#ifdef QWEN35_EXCEPTIONS
+inline std::vector<Next> batch_step(const std::vector<Session *> &sessions) {
+    return try_batch_step(sessions).value();
+}
+#endif
 
 // A range of pieces of text, made while it is walked, in whole characters. It must not outlive
 // its session, nor the session move meanwhile. A failure throws qwen::Error; without

@@ -16,6 +16,7 @@ use crate::log::{Level, Log};
 use crate::model::prefix_cache::PrefixCache;
 use crate::model::{Loader, Network, Progress, State, WeightFormat, Workspace};
 use crate::pool::Pool;
+use crate::statistics::{Statistics, Totals};
 use crate::tokenizer::{AddedTokens, Tokenizer};
 use crate::{Error, Result};
 
@@ -69,6 +70,7 @@ struct Inner {
     engine: Option<Engine>,
     log: Log,
     prefix_cache: Option<PrefixCache>,
+    totals: Arc<Totals>,
 }
 
 struct Engine {
@@ -227,6 +229,7 @@ impl Model {
                 engine,
                 prefix_cache,
                 log: options.log.clone(),
+                totals: Arc::default(),
             }),
         })
     }
@@ -258,6 +261,20 @@ impl Model {
             format!("warmed up in {:.1} ms", start.elapsed().as_secs_f64() * 1e3)
         });
         Ok(())
+    }
+
+    /// What all sessions have done since it was opened.
+    pub fn statistics(&self) -> Statistics {
+        self.inner.totals.statistics()
+    }
+
+    pub(crate) fn totals(&self) -> &Arc<Totals> {
+        &self.inner.totals
+    }
+
+    /// Whether `other` is this model, not merely the same checkpoint opened again.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
     }
 
     /// The tokenizer.

@@ -19,6 +19,7 @@
 //! | [`pool`] | worker threads |
 //! | [`model`] | the network: weights, state and one readable forward pass |
 //! | [`sampling`] | logits to a token |
+//! | [`statistics`] | what sessions have done, in numbers |
 //! | [`engine`] | an opened checkpoint: network, tokenizer, template, threads |
 //! | [`pack`] | a checkpoint to one packed file |
 //! | [`log`] | messages for the host, silent by default |
@@ -38,6 +39,7 @@ pub mod pack;
 pub mod pool;
 pub mod sampling;
 pub mod session;
+pub mod statistics;
 pub mod tokenizer;
 
 mod capi;

@@ -122,6 +122,11 @@ fn branches_and_saved_sessions() {
 }
 
 #[test]
+fn steps_and_batches() {
+    run_c("steps", Link::Shared, &[&toy::model().path()]);
+}
+
+#[test]
 fn handles() {
     run_c("handles", Link::Shared, &[&toy::model().path(), &TempDir::new().path()]);
 }
@@ -308,6 +313,9 @@ fn every_function_with_every_pointer_null() {
         ("qwen_session_set_progress", "user"),
         ("qwen_session_feed_chat", "total"),
         ("qwen_session_feed_chat", "computed"),
+        ("qwen_session_enqueue_chat", "total"),
+        ("qwen_session_enqueue_chat", "remaining"),
+        ("qwen_session_step", "remaining"),
         ("qwen_session_truncate", "computed"),
         ("qwen_session_set_tokens", "computed"),
         ("qwen_model_free", "model"),
@@ -398,6 +406,7 @@ fn value_for(kind: &str, name: &str, function: &str) -> String {
         ("size_t", "file_length") => "strlen(state_file)".into(),
         ("size_t", "position") => "2".into(),
         ("size_t", "capacity") if function.contains("save") => "sizeof saved".into(),
+        ("uint64_t", "budget_us") => "1000".into(),
         ("uint64_t", _) => "mark".into(),
         ("uint64_t *", _) => "&number64".into(),
         ("const char *", "file") => "state_file".into(),
@@ -416,6 +425,10 @@ fn value_for(kind: &str, name: &str, function: &str) -> String {
             "strlen(json)".into()
         }
         ("size_t", "length" | "id_length" | "role_length") => "2".into(),
+        ("qwen_session *const *", _) => "batch".into(),
+        ("size_t", "count") if function == "qwen_batch_step" => "1".into(),
+        ("qwen_status *", _) => "&batch_status".into(),
+        ("qwen_statistics *", _) => "&statistics".into(),
         ("size_t", "count") => "3".into(),
         ("size_t", "capacity") => "4096".into(),
         ("const char *", "json") => "json".into(),
@@ -479,6 +492,9 @@ static qwen_model_info info = QWEN_MODEL_INFO_INIT;
 static qwen_conversation *conversation, *new_conversation;
 static qwen_conversation_options conversation_options = QWEN_CONVERSATION_OPTIONS_INIT;
 static qwen_piece piece = QWEN_PIECE_INIT;
+static qwen_session *batch[1];
+static qwen_status batch_status;
+static qwen_statistics statistics = QWEN_STATISTICS_INIT;
 static qwen_score score = QWEN_SCORE_INIT;
 static qwen_token_logprob top[4096];
 static float numbers[4096];
@@ -557,6 +573,7 @@ static void fresh(void) {
     qwen_session_free(session);
     qwen_stream_decoder_free(decoder);
     OK(qwen_session_new(model, NULL, &session));
+    batch[0] = session;
     OK(qwen_session_feed(session, ids, 3));
     OK(qwen_session_mark(session, &mark));
     OK(qwen_session_save_memory(session, 0, saved, sizeof saved, &saved_size));

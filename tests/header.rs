@@ -72,6 +72,14 @@ const SECTIONS: &[(&str, &str, &str)] = &[
          { (uint32_t)sizeof(qwen_prefix_cache_info), 0, 0, 0, 0, 0, 0, 0 }",
     ),
     ("Saving and restoring", "save", ""),
+    ("Session: a little at a time, and several at once", "step", ""),
+    (
+        "Statistics",
+        "statistics",
+        "/** For qwen_session_get_statistics() and qwen_model_get_statistics(). */\n\
+         #define QWEN_STATISTICS_INIT \\\n    \
+         { (uint32_t)sizeof(qwen_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }",
+    ),
     ("Changing logits", "logits", ""),
     (
         "Judging text",

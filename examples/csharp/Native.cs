@@ -38,6 +38,7 @@ namespace Qwen35
         public int compute;
         public IntPtr progress;
         public void* user;
+        public ulong prefix_cache_bytes;
     }
 
     [StructLayout(LayoutKind.Sequential)]
@@ -157,10 +158,65 @@ namespace Qwen35
         public uint flags;
         public ulong context_limit;
         public qwen_sampling_options* sampling;
+        public ulong cache_namespace;
+        public ulong overflow_reserve;
+        public int overflow;
+        public uint mark_limit;
     }
 
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
     public unsafe delegate int qwen_progress_callback(UIntPtr done, UIntPtr total, void* user);
+
+    [StructLayout(LayoutKind.Sequential)]
+    public unsafe struct qwen_mark
+    {
+        public ulong id;
+        public ulong position;
+        public uint automatic;
+        public uint reserved;
+    }
+
+    [StructLayout(LayoutKind.Sequential)]
+    public unsafe struct qwen_feed_info
+    {
+        public uint struct_size;
+        public uint reserved;
+        public ulong total;
+        public ulong computed;
+        public ulong cached;
+        public ulong dropped_messages;
+        public ulong kept_messages;
+    }
+
+    [StructLayout(LayoutKind.Sequential)]
+    public unsafe struct qwen_prefix_cache_info
+    {
+        public uint struct_size;
+        public uint reserved;
+        public ulong bytes;
+        public ulong limit;
+        public ulong entries;
+        public ulong hits;
+        public ulong misses;
+        public ulong evictions;
+    }
+
+    [StructLayout(LayoutKind.Sequential)]
+    public unsafe struct qwen_statistics
+    {
+        public uint struct_size;
+        public uint sessions;
+        public ulong input_tokens;
+        public ulong output_tokens;
+        public ulong reused_tokens;
+        public ulong cached_tokens;
+        public ulong input_us;
+        public ulong output_us;
+        public ulong first_token_us;
+        public ulong bytes;
+        public double input_rate;
+        public double output_rate;
+    }
 
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
     public unsafe delegate int qwen_logits_callback(float* logits, UIntPtr count, int* tokens, UIntPtr token_count, void* user);
@@ -238,6 +294,7 @@ namespace Qwen35
         public const int QWEN_END_OF_TURN = 1;
         public const int QWEN_LIMIT_REACHED = 2;
         public const int QWEN_CANCELLED = 3;
+        public const int QWEN_WORKING = 4;
         public const int QWEN_ERROR_INVALID_ARGUMENT = -1;
         public const int QWEN_ERROR_INVALID_HANDLE = -2;
         public const int QWEN_ERROR_INVALID_STATE = -3;
@@ -356,6 +413,9 @@ namespace Qwen35
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_stream_decoder_finish(StreamDecoderHandle decoder, byte** text, UIntPtr* length);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_stream_decoder_resume(StreamDecoderHandle decoder, int* tokens, UIntPtr count);
         public const int QWEN_CHAT_AS_TRANSFORMERS = 4;
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
@@ -379,6 +439,8 @@ namespace Qwen35
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_sampling_options_init(qwen_sampling_options* options, UIntPtr size);
+        public const int QWEN_OVERFLOW_REFUSE = 0;
+        public const int QWEN_OVERFLOW_DROP_TURNS = 1;
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_session_options_init(qwen_session_options* options, UIntPtr size);
@@ -424,6 +486,78 @@ namespace Qwen35
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_session_cancel(SessionHandle session);
+        public const int QWEN_REWIND_RANDOM = 1;
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_fork(SessionHandle session, out SessionHandle fork);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_mark(SessionHandle session, ulong* mark);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_unmark(SessionHandle session, ulong mark);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_marks(SessionHandle session, qwen_mark* marks, UIntPtr capacity, UIntPtr* needed);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_rewind(SessionHandle session, ulong mark, uint flags);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_truncate(SessionHandle session, UIntPtr position, UIntPtr* computed);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_set_tokens(SessionHandle session, int* tokens, UIntPtr count, UIntPtr* computed);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_get_feed_info(SessionHandle session, qwen_feed_info* info);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_prefix_cache_get_info(ModelHandle model, qwen_prefix_cache_info* info);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_prefix_cache_clear(ModelHandle model, ulong cache_namespace);
+        public const int QWEN_SAVE_WITHOUT_MARKS = 1;
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_set_attachment(SessionHandle session, void* data, UIntPtr size);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_attachment(SessionHandle session, void** data, UIntPtr* size);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_save_file(SessionHandle session, byte* file, UIntPtr file_length, uint flags);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_restore_file(SessionHandle session, byte* file, UIntPtr file_length);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_save_memory(SessionHandle session, uint flags, void* data, UIntPtr capacity, UIntPtr* needed);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_restore_memory(SessionHandle session, void* data, UIntPtr size);
+        public const int QWEN_STEP_INPUT = 1;
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_enqueue(SessionHandle session, int* tokens, UIntPtr count);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_enqueue_text(SessionHandle session, byte* text, UIntPtr length, uint flags);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_enqueue_chat(SessionHandle session, byte* json, UIntPtr length, uint flags, UIntPtr* total, UIntPtr* remaining);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_step(SessionHandle session, ulong budget_us, uint flags, int* token, UIntPtr* remaining);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_batch_step(IntPtr* sessions, UIntPtr count, int* tokens, int* statuses);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_get_statistics(SessionHandle session, qwen_statistics* statistics);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_model_get_statistics(ModelHandle model, qwen_statistics* statistics);
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_session_set_logits_callback(SessionHandle session, qwen_logits_callback callback, void* user);

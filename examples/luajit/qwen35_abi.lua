@@ -304,6 +304,45 @@ qwen_status qwen_session_save_memory(const qwen_session *session,
 qwen_status qwen_session_restore_memory(qwen_session *session,
                                         const void *data,
                                         size_t size);
+qwen_status qwen_session_enqueue(qwen_session *session,
+                                 const int32_t *tokens,
+                                 size_t count);
+qwen_status qwen_session_enqueue_text(qwen_session *session,
+                                      const char *text,
+                                      size_t length,
+                                      uint32_t flags);
+qwen_status qwen_session_enqueue_chat(qwen_session *session,
+                                      const char *json,
+                                      size_t length,
+                                      uint32_t flags,
+                                      size_t *total,
+                                      size_t *remaining);
+qwen_status qwen_session_step(qwen_session *session,
+                              uint64_t budget_us,
+                              uint32_t flags,
+                              int32_t *token,
+                              size_t *remaining);
+qwen_status qwen_batch_step(qwen_session *const *sessions,
+                            size_t count,
+                            int32_t *tokens,
+                            qwen_status *statuses);
+typedef struct {
+    uint32_t struct_size;
+    uint32_t sessions;
+    uint64_t input_tokens;
+    uint64_t output_tokens;
+    uint64_t reused_tokens;
+    uint64_t cached_tokens;
+    uint64_t input_us;
+    uint64_t output_us;
+    uint64_t first_token_us;
+    uint64_t bytes;
+    double input_rate;
+    double output_rate;
+} qwen_statistics;
+qwen_status qwen_session_get_statistics(const qwen_session *session,
+                                        qwen_statistics *statistics);
+qwen_status qwen_model_get_statistics(const qwen_model *model, qwen_statistics *statistics);
 typedef int32_t (*qwen_logits_callback)(float *logits,
                                         size_t count,
                                         const int32_t *tokens,
@@ -449,6 +488,7 @@ abi.constants = {
     QWEN_END_OF_TURN = 1,
     QWEN_LIMIT_REACHED = 2,
     QWEN_CANCELLED = 3,
+    QWEN_WORKING = 4,
     QWEN_ERROR_INVALID_ARGUMENT = -1,
     QWEN_ERROR_INVALID_HANDLE = -2,
     QWEN_ERROR_INVALID_STATE = -3,
@@ -507,6 +547,7 @@ abi.constants = {
     QWEN_OVERFLOW_DROP_TURNS = 1,
     QWEN_REWIND_RANDOM = 1,
     QWEN_SAVE_WITHOUT_MARKS = 1,
+    QWEN_STEP_INPUT = 1,
     QWEN_SCORE_KEEP = 8,
     QWEN_EMBED_NORMALIZE = 16,
     QWEN_POOLING_MEAN = 0,
@@ -541,6 +582,7 @@ abi.structs = {
     qwen_mark = {"id", "position", "automatic", "reserved"},
     qwen_feed_info = {"struct_size", "reserved", "total", "computed", "cached", "dropped_messages", "kept_messages"},
     qwen_prefix_cache_info = {"struct_size", "reserved", "bytes", "limit", "entries", "hits", "misses", "evictions"},
+    qwen_statistics = {"struct_size", "sessions", "input_tokens", "output_tokens", "reused_tokens", "cached_tokens", "input_us", "output_us", "first_token_us", "bytes", "input_rate", "output_rate"},
     qwen_token_logprob = {"token", "logprob"},
     qwen_score = {"struct_size", "best_count", "token_count", "log_likelihood", "perplexity"},
     qwen_conversation_options = {"struct_size", "flags", "thinking", "thinking_budget", "max_tokens", "stop_count", "system", "system_length", "tools", "tools_length", "stop", "stop_lengths"},

@@ -9,6 +9,7 @@ const constants = {
   QWEN_END_OF_TURN: 1,
   QWEN_LIMIT_REACHED: 2,
   QWEN_CANCELLED: 3,
+  QWEN_WORKING: 4,
   QWEN_ERROR_INVALID_ARGUMENT: -1,
   QWEN_ERROR_INVALID_HANDLE: -2,
   QWEN_ERROR_INVALID_STATE: -3,
@@ -63,6 +64,11 @@ const constants = {
   QWEN_PRESET_GREEDY: 1,
   QWEN_PRESET_THINKING: 2,
   QWEN_PRESET_PRECISE: 3,
+  QWEN_OVERFLOW_REFUSE: 0,
+  QWEN_OVERFLOW_DROP_TURNS: 1,
+  QWEN_REWIND_RANDOM: 1,
+  QWEN_SAVE_WITHOUT_MARKS: 1,
+  QWEN_STEP_INPUT: 1,
   QWEN_SCORE_KEEP: 8,
   QWEN_EMBED_NORMALIZE: 16,
   QWEN_POOLING_MEAN: 0,
@@ -107,6 +113,7 @@ structs.qwen_model_options = koffi.struct('qwen_model_options', {
   compute: 'qwen_compute',
   progress: 'qwen_open_callback *',
   user: 'void *',
+  prefix_cache_bytes: 'uint64_t',
 });
 structs.qwen_model_info = koffi.struct('qwen_model_info', {
   struct_size: 'uint32_t',
@@ -173,13 +180,57 @@ structs.qwen_sampling_options = koffi.struct('qwen_sampling_options', {
   logit_bias_count: 'size_t',
 });
 koffi.opaque('qwen_session');
+koffi.alias('qwen_overflow', 'int32_t');
 structs.qwen_session_options = koffi.struct('qwen_session_options', {
   struct_size: 'uint32_t',
   flags: 'uint32_t',
   context_limit: 'uint64_t',
   sampling: 'const qwen_sampling_options *',
+  cache_namespace: 'uint64_t',
+  overflow_reserve: 'uint64_t',
+  overflow: 'qwen_overflow',
+  mark_limit: 'uint32_t',
 });
 koffi.proto('int32_t qwen_progress_callback(size_t done, size_t total, void *user)');
+structs.qwen_mark = koffi.struct('qwen_mark', {
+  id: 'uint64_t',
+  position: 'uint64_t',
+  automatic: 'uint32_t',
+  reserved: 'uint32_t',
+});
+structs.qwen_feed_info = koffi.struct('qwen_feed_info', {
+  struct_size: 'uint32_t',
+  reserved: 'uint32_t',
+  total: 'uint64_t',
+  computed: 'uint64_t',
+  cached: 'uint64_t',
+  dropped_messages: 'uint64_t',
+  kept_messages: 'uint64_t',
+});
+structs.qwen_prefix_cache_info = koffi.struct('qwen_prefix_cache_info', {
+  struct_size: 'uint32_t',
+  reserved: 'uint32_t',
+  bytes: 'uint64_t',
+  limit: 'uint64_t',
+  entries: 'uint64_t',
+  hits: 'uint64_t',
+  misses: 'uint64_t',
+  evictions: 'uint64_t',
+});
+structs.qwen_statistics = koffi.struct('qwen_statistics', {
+  struct_size: 'uint32_t',
+  sessions: 'uint32_t',
+  input_tokens: 'uint64_t',
+  output_tokens: 'uint64_t',
+  reused_tokens: 'uint64_t',
+  cached_tokens: 'uint64_t',
+  input_us: 'uint64_t',
+  output_us: 'uint64_t',
+  first_token_us: 'uint64_t',
+  bytes: 'uint64_t',
+  input_rate: 'double',
+  output_rate: 'double',
+});
 koffi.proto('int32_t qwen_logits_callback(float *logits, size_t count, const int32_t *tokens, size_t token_count, void *user)');
 structs.qwen_token_logprob = koffi.struct('qwen_token_logprob', {
   token: 'int32_t',
@@ -255,6 +306,7 @@ const functions = {
   qwen_stream_decoder_free: 'void qwen_stream_decoder_free(qwen_stream_decoder *decoder)',
   qwen_stream_decoder_push: 'qwen_status qwen_stream_decoder_push(qwen_stream_decoder *decoder, int32_t token, _Out_ const void **text, _Out_ size_t *length)',
   qwen_stream_decoder_finish: 'qwen_status qwen_stream_decoder_finish(qwen_stream_decoder *decoder, _Out_ const void **text, _Out_ size_t *length)',
+  qwen_stream_decoder_resume: 'qwen_status qwen_stream_decoder_resume(qwen_stream_decoder *decoder, const int32_t *tokens, size_t count)',
   qwen_chat_render: 'qwen_status qwen_chat_render(const qwen_model *model, const uint8_t *json, size_t length, uint32_t flags, _Out_ uint8_t *rendered, size_t capacity, _Out_ size_t *needed)',
   qwen_chat_tokenize: 'qwen_status qwen_chat_tokenize(const qwen_model *model, const uint8_t *json, size_t length, uint32_t flags, _Out_ int32_t *tokens, size_t capacity, _Out_ size_t *needed)',
   qwen_sampling_options_init: 'qwen_status qwen_sampling_options_init(_Inout_ qwen_sampling_options *options, size_t size)',
@@ -273,6 +325,29 @@ const functions = {
   qwen_session_set_progress: 'qwen_status qwen_session_set_progress(qwen_session *session, qwen_progress_callback *callback, void *user)',
   qwen_session_reset: 'qwen_status qwen_session_reset(qwen_session *session)',
   qwen_session_cancel: 'qwen_status qwen_session_cancel(const qwen_session *session)',
+  qwen_session_fork: 'qwen_status qwen_session_fork(const qwen_session *session, _Out_ qwen_session **fork)',
+  qwen_session_mark: 'qwen_status qwen_session_mark(qwen_session *session, _Out_ uint64_t *mark)',
+  qwen_session_unmark: 'qwen_status qwen_session_unmark(qwen_session *session, uint64_t mark)',
+  qwen_session_marks: 'qwen_status qwen_session_marks(const qwen_session *session, _Inout_ qwen_mark *marks, size_t capacity, _Out_ size_t *needed)',
+  qwen_session_rewind: 'qwen_status qwen_session_rewind(qwen_session *session, uint64_t mark, uint32_t flags)',
+  qwen_session_truncate: 'qwen_status qwen_session_truncate(qwen_session *session, size_t position, _Out_ size_t *computed)',
+  qwen_session_set_tokens: 'qwen_status qwen_session_set_tokens(qwen_session *session, const int32_t *tokens, size_t count, _Out_ size_t *computed)',
+  qwen_session_get_feed_info: 'qwen_status qwen_session_get_feed_info(const qwen_session *session, _Inout_ qwen_feed_info *info)',
+  qwen_prefix_cache_get_info: 'qwen_status qwen_prefix_cache_get_info(const qwen_model *model, _Inout_ qwen_prefix_cache_info *info)',
+  qwen_prefix_cache_clear: 'qwen_status qwen_prefix_cache_clear(const qwen_model *model, uint64_t cache_namespace)',
+  qwen_session_set_attachment: 'qwen_status qwen_session_set_attachment(qwen_session *session, const void *data, size_t size)',
+  qwen_session_attachment: 'qwen_status qwen_session_attachment(const qwen_session *session, _Out_ const void **data, _Out_ size_t *size)',
+  qwen_session_save_file: 'qwen_status qwen_session_save_file(const qwen_session *session, const uint8_t *file, size_t file_length, uint32_t flags)',
+  qwen_session_restore_file: 'qwen_status qwen_session_restore_file(qwen_session *session, const uint8_t *file, size_t file_length)',
+  qwen_session_save_memory: 'qwen_status qwen_session_save_memory(const qwen_session *session, uint32_t flags, void *data, size_t capacity, _Out_ size_t *needed)',
+  qwen_session_restore_memory: 'qwen_status qwen_session_restore_memory(qwen_session *session, const void *data, size_t size)',
+  qwen_session_enqueue: 'qwen_status qwen_session_enqueue(qwen_session *session, const int32_t *tokens, size_t count)',
+  qwen_session_enqueue_text: 'qwen_status qwen_session_enqueue_text(qwen_session *session, const uint8_t *text, size_t length, uint32_t flags)',
+  qwen_session_enqueue_chat: 'qwen_status qwen_session_enqueue_chat(qwen_session *session, const uint8_t *json, size_t length, uint32_t flags, _Out_ size_t *total, _Out_ size_t *remaining)',
+  qwen_session_step: 'qwen_status qwen_session_step(qwen_session *session, uint64_t budget_us, uint32_t flags, _Out_ int32_t *token, _Out_ size_t *remaining)',
+  qwen_batch_step: 'qwen_status qwen_batch_step(qwen_session **sessions, size_t count, _Out_ int32_t *tokens, _Out_ qwen_status *statuses)',
+  qwen_session_get_statistics: 'qwen_status qwen_session_get_statistics(const qwen_session *session, _Inout_ qwen_statistics *statistics)',
+  qwen_model_get_statistics: 'qwen_status qwen_model_get_statistics(const qwen_model *model, _Inout_ qwen_statistics *statistics)',
   qwen_session_set_logits_callback: 'qwen_status qwen_session_set_logits_callback(qwen_session *session, qwen_logits_callback *callback, void *user)',
   qwen_session_logprobs: 'qwen_status qwen_session_logprobs(qwen_session *session, const int32_t *tokens, size_t count, _Out_ float *logprobs)',
   qwen_session_top_logprobs: 'qwen_status qwen_session_top_logprobs(qwen_session *session, _Inout_ qwen_token_logprob *top, size_t count)',

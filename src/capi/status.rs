@@ -17,6 +17,8 @@ pub const QWEN_LIMIT_REACHED: qwen_status = 2;
 /// qwen_session_cancel() or a progress callback ended the call. The session stands at
 /// the position qwen_session_position() reports and can be used on.
 pub const QWEN_CANCELLED: qwen_status = 3;
+/// The time given to qwen_session_step() is over, and there is more to do.
+pub const QWEN_WORKING: qwen_status = 4;
 
 /// An argument is NULL, out of range, not UTF-8, or does not fit the others.
 pub const QWEN_ERROR_INVALID_ARGUMENT: qwen_status = -1;
@@ -53,6 +55,7 @@ const NAMES: &[(qwen_status, &CStr)] = &[
     (QWEN_END_OF_TURN, c"QWEN_END_OF_TURN"),
     (QWEN_LIMIT_REACHED, c"QWEN_LIMIT_REACHED"),
     (QWEN_CANCELLED, c"QWEN_CANCELLED"),
+    (QWEN_WORKING, c"QWEN_WORKING"),
     (QWEN_ERROR_INVALID_ARGUMENT, c"QWEN_ERROR_INVALID_ARGUMENT"),
     (QWEN_ERROR_INVALID_HANDLE, c"QWEN_ERROR_INVALID_HANDLE"),
     (QWEN_ERROR_INVALID_STATE, c"QWEN_ERROR_INVALID_STATE"),

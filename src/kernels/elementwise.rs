@@ -16,9 +16,7 @@ const TASK_ELEMENTS: usize = 16 << 10;
 fn by_rows(c: &Compute, rows: usize, width: usize, f: impl Fn(usize, usize) + Sync) {
     let run = TASK_ELEMENTS.div_ceil(width.max(1)).max(1);
     if rows <= run {
-        if !c.is_over() {
-            f(0, rows);
-        }
+        c.whole(|| f(0, rows));
     } else {
         c.run(rows.div_ceil(run), |n| f(n * run, run.min(rows - n * run)));
     }
@@ -124,7 +122,7 @@ pub fn delta_gates(
     let heads = decay.len();
     assert!(heads > 0 && a.len().is_multiple_of(heads) && dt_bias.len() == heads, "delta_gates");
     assert!(b.len() == a.len() && g.len() == a.len() && beta.len() == a.len(), "delta_gates");
-    if c.is_over() {
+    if c.is_stopped() {
         return;
     }
     dispatch!(c.isa, s => {

@@ -23,6 +23,7 @@ mod elementwise;
 mod kv;
 mod linear;
 pub mod math;
+mod pace;
 pub mod quantized;
 pub mod simd;
 
@@ -41,6 +42,7 @@ pub use kv::{KvElement, KvPages, KvShape, PAGE_TOKENS};
 pub use linear::{
     Job, Mode, SHORT_BLOCK, ShortRows, linear, linear_exact, linear_rows, linear_swiglu,
 };
+pub use pace::Pace;
 pub use quantized::TileFormat;
 pub use simd::Isa;
 
@@ -101,18 +103,31 @@ pub struct Compute<'a> {
     pub cancel: &'a Cancel,
     /// How products with weights are computed.
     pub mode: ComputeMode,
+    /// What lets it stop between tasks and go on later.
+    pace: Option<&'a Pace>,
     fault: OnceLock<Error>,
 }
 
 impl<'a> Compute<'a> {
     /// Computes exactly with `isa` on `pool` until `cancel` is set.
     pub fn new(isa: Isa, pool: &'a Pool, cancel: &'a Cancel) -> Self {
-        Self { isa, pool, cancel, mode: ComputeMode::Exact, fault: OnceLock::new() }
+        Self { isa, pool, cancel, mode: ComputeMode::Exact, pace: None, fault: OnceLock::new() }
     }
 
     /// The same in another mode.
     pub fn with_mode(self, mode: ComputeMode) -> Self {
         Self { mode, ..self }
+    }
+
+    /// The same for one call of a unit that `pace` accompanies. Its faults are its own.
+    pub fn with_pace<'b>(&'b self, pace: &'b Pace) -> Compute<'b> {
+        Compute { pace: Some(pace), ..self.without_pace() }
+    }
+
+    /// The same without one, with faults of its own.
+    fn without_pace(&self) -> Compute<'_> {
+        let Self { isa, pool, cancel, mode, .. } = *self;
+        Compute::new(isa, pool, cancel).with_mode(mode)
     }
 
     /// True when the rest of the computation is pointless.
@@ -136,11 +151,19 @@ impl<'a> Compute<'a> {
     /// Calls `task(i)` for every `i` in `0..tasks` on the pool. Tasks that have not
     /// started when the computation is over are left out.
     pub fn run(&self, tasks: usize, task: impl Fn(usize) + Sync) {
-        self.note(self.pool.run(tasks, |n| {
-            if !self.is_over() {
-                task(n);
+        let run = |task: &(dyn Fn(usize) + Sync)| {
+            self.note(self.pool.run(tasks, |n| {
+                if !self.is_over() {
+                    task(n);
+                }
+            }));
+        };
+        match self.pace {
+            None => run(&task),
+            Some(pace) => {
+                self.paced(pace, tasks, |region| run(&|n| region.task(n, || task(n))));
             }
-        }));
+        }
     }
 
     /// Splits `data` into runs of `chunk` elements (the last may be shorter) and calls
@@ -154,11 +177,20 @@ impl<'a> Compute<'a> {
         chunk: usize,
         task: impl Fn(usize, &mut [T]) + Sync,
     ) {
-        self.note(self.pool.run_chunks(data, chunk, |n, run| {
-            if !self.is_over() {
-                task(n, run);
-            }
-        }));
+        let tasks = data.len().div_ceil(chunk);
+        let mut run = |task: &(dyn Fn(usize, &mut [T]) + Sync)| {
+            self.note(self.pool.run_chunks(data, chunk, |n, run| {
+                if !self.is_over() {
+                    task(n, run);
+                }
+            }));
+        };
+        match self.pace {
+            None => run(&task),
+            Some(pace) => self.paced(pace, tasks, |region| {
+                run(&|n, part| region.task(n, || task(n, part)));
+            }),
+        }
     }
 
     /// Keeps the error of `result`, if it is the first, for [`Compute::check`].

@@ -11,8 +11,6 @@
 //! [`Network::commit`]; [`Network::forward`] does all three. Until `commit`, the state of
 //! the sequence is as it was before.
 
-use std::sync::Arc;
-
 use super::loader::Loader;
 use super::rope::Rope;
 use super::state::State;
@@ -27,9 +25,9 @@ use crate::{Error, Result};
 pub struct Network {
     config: Config,
     pub(super) weights: NetworkWeights,
-    rope: Rope,
+    pub(super) rope: Rope,
     /// For each layer, how many layers of its kind come before it: where its state is.
-    index_of_kind: Vec<usize>,
+    pub(super) index_of_kind: Vec<usize>,
 }
 
 impl Network {
@@ -79,8 +77,7 @@ impl Network {
             between_layers(layer)?;
             self.layer(c, layer, state, ws)?;
         }
-        self.commit(c, state, ws);
-        Ok(())
+        self.commit(c, state, ws)
     }
 
     /// Starts a pass over `tokens`: looks up their embeddings and positions.
@@ -92,19 +89,24 @@ impl Network {
         ws.ensure(&self.config, tokens.len())?;
         ws.tokens = tokens.len();
         ws.first_position = state.position;
-        let embeddings = self.weights.embed_tokens.matrix();
         for (token, x) in tokens.iter().zip(ws.x.chunks_exact_mut(hidden)) {
-            let row = *token as usize;
-            if row >= embeddings.rows {
-                return Err(Error::invalid_argument(format!(
-                    "token id {token}: the vocabulary has {} rows",
-                    embeddings.rows
-                )));
-            }
-            embeddings.widen_row(row, x);
+            self.embed(*token, x)?;
         }
         self.weights.head.note_lookups(tokens.len());
         self.rope.angles(state.position, tokens.len(), &mut ws.cos, &mut ws.sin);
+        Ok(())
+    }
+
+    /// Looks up the embedding of `token`.
+    pub(super) fn embed(&self, token: u32, x: &mut [f32]) -> Result<()> {
+        let (row, embeddings) = (token as usize, self.weights.embed_tokens.matrix());
+        if row >= embeddings.rows {
+            return Err(Error::invalid_argument(format!(
+                "token id {token}: the vocabulary has {} rows",
+                embeddings.rows
+            )));
+        }
+        embeddings.widen_row(row, x);
         Ok(())
     }
 
@@ -141,26 +143,31 @@ impl Network {
     }
 
     /// Makes the pass's tokens part of the sequence.
-    pub fn commit(&self, c: &Compute, state: &mut State, ws: &mut Workspace) {
+    ///
+    /// # Errors
+    /// `Cancelled`; the state is then as before.
+    pub fn commit(&self, c: &Compute, state: &mut State, ws: &mut Workspace) -> Result<()> {
         let hidden = self.config.hidden_size;
         let last = (ws.tokens - 1) * hidden..ws.tokens * hidden;
         let eps = self.config.rms_norm_eps;
-        rms_norm(c, &ws.x[last], &self.weights.final_norm, eps, &mut state.last_hidden);
-        std::mem::swap(&mut state.recurrent, &mut ws.pending);
-        if Arc::get_mut(&mut ws.pending).is_none() {
-            // A fork or a mark keeps the old state; the next pass takes new memory.
-            ws.pending = Arc::default();
-        }
+        rms_norm(c, &ws.x[last], &self.weights.final_norm, eps, &mut ws.h[..hidden]);
+        // A cancel that came just now may have kept the norm from being computed.
+        c.check()?;
+        state.last_hidden.copy_from_slice(&ws.h[..hidden]);
+        state.take_recurrent(&mut ws.pending);
+        state.unfinished = None;
         state.position += ws.tokens;
+        Ok(())
     }
 
     /// Logits `[vocab_size]` of the token after the last one of a sequence, from its
-    /// [`State::last_hidden`].
+    /// [`State::last_hidden`]; or those of several, one after the other.
     ///
     /// # Errors
     /// `Cancelled`, or what the worker pool reports; `logits` then holds garbage.
     pub fn head(&self, c: &Compute, last_hidden: &[f32], logits: &mut [f32]) -> Result<()> {
-        self.weights.head.all(c, last_hidden, 1, logits);
+        let rows = last_hidden.len() / self.config.hidden_size;
+        self.weights.head.all(c, last_hidden, rows, logits);
         c.check()
     }
 

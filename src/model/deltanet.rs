@@ -9,6 +9,7 @@
 //! y = (norm(o) w silu(h Wz^T)) Wout^T
 //! ```
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::state::{Recurrent, RecurrentShape};
@@ -33,41 +34,72 @@ pub fn forward(
     committed: &Recurrent,
     ws: &mut Workspace,
 ) -> Result<()> {
+    project(c, config, weights, ws);
+    mix(c, config, weights, index, 0..ws.tokens, committed, None, ws)?;
+    output(c, config, weights, ws);
+    Ok(())
+}
+
+/// The products with the weights before the state comes in, for all tokens.
+pub fn project(c: &Compute, config: &Config, weights: &DeltaNetWeights, ws: &mut Workspace) {
     let tokens = ws.tokens;
+    let (values, channels) = (config.value_width(), config.conv_channels());
+    let heads = config.linear_num_value_heads;
+    linear(
+        c,
+        &ws.h[..tokens * config.hidden_size],
+        tokens,
+        &mut [
+            Job::store(weights.in_proj_qkv.matrix(), &mut ws.projected[..tokens * channels]),
+            Job::store(weights.in_proj_z.matrix(), &mut ws.z_or_keys[..tokens * values]),
+            Job::store(weights.in_proj_a.matrix(), &mut ws.a[..tokens * heads]),
+            Job::store(weights.in_proj_b.matrix(), &mut ws.b[..tokens * heads]),
+        ],
+    );
+}
+
+/// What the state takes part in, for tokens `rows` of the chunk, which belong to one
+/// sequence. Of a batch, `row` says which sequence that is.
+///
+/// # Errors
+/// `Internal` if the pending state is shared.
+#[allow(clippy::too_many_arguments)]
+pub fn mix(
+    c: &Compute,
+    config: &Config,
+    weights: &DeltaNetWeights,
+    index: usize,
+    rows: Range<usize>,
+    committed: &Recurrent,
+    row: Option<usize>,
+    ws: &mut Workspace,
+) -> Result<()> {
     let shape = DeltaShape {
         key_heads: config.linear_num_key_heads,
         value_heads: config.linear_num_value_heads,
         key_dim: config.linear_key_head_dim,
         value_dim: config.linear_value_head_dim,
     };
-    let (values, channels) = (config.value_width(), config.conv_channels());
-    let (hidden, heads) = (config.hidden_size, shape.value_heads);
-
-    let pending = Arc::get_mut(&mut ws.pending)
-        .ok_or_else(|| Error::internal("the state of a pass in progress is shared"))?;
-
-    let h = &ws.h[..tokens * hidden];
-    let projected = &mut ws.projected[..tokens * channels];
-    let mixed = &mut ws.mixed[..tokens * channels];
-    let z = &mut ws.z_or_keys[..tokens * values];
-    let (a, b) = (&mut ws.a[..tokens * heads], &mut ws.b[..tokens * heads]);
-    let (g, beta) = (&mut ws.g[..tokens * heads], &mut ws.beta[..tokens * heads]);
-    let read_out = &mut ws.read_out[..tokens * values];
+    let of = |width: usize| rows.start * width..rows.end * width;
+    let (values, channels) = (of(config.value_width()), of(config.conv_channels()));
+    let heads = of(shape.value_heads);
     let sizes = RecurrentShape::new(config);
     let delta_range = index * sizes.delta..(index + 1) * sizes.delta;
     let conv_range = index * sizes.conv..(index + 1) * sizes.conv;
 
-    linear(
-        c,
-        h,
-        tokens,
-        &mut [
-            Job::store(weights.in_proj_qkv.matrix(), projected),
-            Job::store(weights.in_proj_z.matrix(), z),
-            Job::store(weights.in_proj_a.matrix(), a),
-            Job::store(weights.in_proj_b.matrix(), b),
-        ],
-    );
+    let pending = match row {
+        None => &mut ws.pending,
+        Some(n) => &mut ws.batch.pending[n],
+    };
+    let pending = Arc::get_mut(pending)
+        .ok_or_else(|| Error::internal("the state of a pass in progress is shared"))?;
+    let projected = &ws.projected[channels.clone()];
+    let mixed = &mut ws.mixed[channels];
+    let z = &ws.z_or_keys[values.clone()];
+    let (a, b) = (&ws.a[heads.clone()], &ws.b[heads.clone()]);
+    let (g, beta) = (&mut ws.g[heads.clone()], &mut ws.beta[heads]);
+    let read_out = &mut ws.read_out[values];
+
     causal_conv_silu(
         c,
         projected,
@@ -80,7 +112,7 @@ pub fn forward(
     delta_rule(
         c,
         shape,
-        tokens,
+        rows.len(),
         mixed,
         g,
         beta,
@@ -89,11 +121,13 @@ pub fn forward(
         read_out,
     );
     gated_rms_norm(c, read_out, z, &weights.norm, config.rms_norm_eps);
-    linear(
-        c,
-        read_out,
-        tokens,
-        &mut [Job::accumulate(weights.out_proj.matrix(), &mut ws.x[..tokens * hidden])],
-    );
     Ok(())
+}
+
+/// The product with the weights behind the state, for all tokens.
+pub fn output(c: &Compute, config: &Config, weights: &DeltaNetWeights, ws: &mut Workspace) {
+    let tokens = ws.tokens;
+    let x = &mut ws.x[..tokens * config.hidden_size];
+    let read_out = &ws.read_out[..tokens * config.value_width()];
+    linear(c, read_out, tokens, &mut [Job::accumulate(weights.out_proj.matrix(), x)]);
 }

@@ -11,6 +11,8 @@
 //! | `head` | all logits, or those that can be chosen, by a copy in 8 bits |
 //! | [`mlp`] | down(silu(gate h) * up h) |
 //! | [`rope`] | rotary positions |
+//! | [`batch`] | one token of each of several sequences in one pass |
+//! | [`pass`] | the same pass made in steps, for callers with little time |
 //! | [`rows`] | all rows of a pass, for judging text |
 //!
 //! Three structs hold everything: [`weights::NetworkWeights`] (read only, shared),
@@ -19,11 +21,13 @@
 //! workspace, so a cancelled or failed pass changes nothing.
 
 pub mod attention;
+pub mod batch;
 pub mod decoder;
 pub mod deltanet;
 mod head;
 pub mod loader;
 pub mod mlp;
+pub mod pass;
 pub mod prefix_cache;
 pub mod rope;
 pub mod rows;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::pass::Unfinished;
 use crate::checkpoint::{Config, LayerKind};
 use crate::kernels::{Buffer, KvElement, KvPages, KvShape};
 use crate::{Error, Result};
@@ -20,6 +21,9 @@ pub struct State {
     /// logits. Kept so that logits can be computed when they are asked for, and again after
     /// going back. Meaningless at position 0.
     pub last_hidden: Vec<f32>,
+    /// A pass or head that was begun and is to go on. It continues these very values:
+    /// whatever changes them otherwise drops it.
+    pub unfinished: Option<Box<Unfinished>>,
 }
 
 /// The fixed-size memory of the linear layers. It cannot be cut back to an earlier
@@ -72,6 +76,18 @@ impl Recurrent {
 }
 
 impl Recurrent {
+    /// Makes `held` one of this shape that nobody shares, its values of no matter.
+    pub(super) fn ensure(held: &mut Arc<Self>, shape: RecurrentShape) -> Result<()> {
+        let fits = |held: &mut Self| {
+            held.delta.len() == shape.layers * shape.delta
+                && held.conv.len() == shape.layers * shape.conv
+        };
+        if !Arc::get_mut(held).is_some_and(fits) {
+            *held = Arc::new(Self::zeros(shape)?);
+        }
+        Ok(())
+    }
+
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         (self.delta.len() + self.conv.len()) * size_of::<f32>()
@@ -79,6 +95,15 @@ impl Recurrent {
 }
 
 impl State {
+    /// Takes `pending` over as its recurrent state. In exchange `pending` has the memory of
+    /// the old one, unless a fork or a mark keeps that; then the next pass takes new memory.
+    pub(super) fn take_recurrent(&mut self, pending: &mut Arc<Recurrent>) {
+        std::mem::swap(&mut self.recurrent, pending);
+        if Arc::get_mut(pending).is_none() {
+            *pending = Arc::default();
+        }
+    }
+
     /// The state before the first token.
     ///
     /// # Errors
@@ -91,6 +116,7 @@ impl State {
             recurrent: Arc::new(Recurrent::zeros(RecurrentShape::new(config))?),
             kv: (0..full).map(|_| KvPages::new(shape)).collect(),
             last_hidden: zeros(config.hidden_size, "the hidden state")?,
+            unfinished: None,
         })
     }
 
@@ -103,7 +129,8 @@ impl State {
         }
     }
 
-    /// A copy. Recurrent state and KV pages are shared until one of the two moves on.
+    /// A copy, without what is unfinished. Recurrent state and KV pages are shared until one
+    /// of the two moves on.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -113,11 +140,14 @@ impl State {
             recurrent: self.recurrent.clone(),
             kv: self.kv.iter().map(KvPages::fork).collect::<Result<_>>()?,
             last_hidden: copy(&self.last_hidden, "a copy of the hidden state")?,
+            unfinished: None,
         })
     }
 
     /// Gives back the pages that hold no token of the sequence.
     pub fn release_beyond(&mut self) {
+        // What is unfinished has rows there.
+        self.unfinished = None;
         self.kv.iter_mut().for_each(|kv| kv.truncate(self.position));
     }
 

@@ -4,6 +4,7 @@
 //! decoding allocates nothing per token. It belongs to no session: a model lends one to
 //! whichever session computes.
 
+use super::batch::BatchScratch;
 use std::sync::Arc;
 
 use super::head::HeadScratch;
@@ -58,6 +59,8 @@ pub struct Workspace {
     pub(super) pending: Arc<Recurrent>,
     /// Of the head.
     pub(super) head: HeadScratch,
+    /// What a pass over several sequences needs, too.
+    pub(super) batch: BatchScratch,
 }
 
 impl Workspace {
@@ -77,19 +80,35 @@ impl Workspace {
             + config.rotary_dim
     }
 
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        let buffers = [
+            &self.x,
+            &self.h,
+            &self.projected,
+            &self.mixed,
+            &self.z_or_keys,
+            &self.keys,
+            &self.values,
+            &self.a,
+            &self.b,
+            &self.g,
+            &self.beta,
+            &self.read_out,
+            &self.activation,
+            &self.cos,
+            &self.sin,
+        ];
+        let values = buffers.iter().map(|buffer| buffer.len()).sum::<usize>();
+        values * size_of::<f32>() + self.pending.bytes()
+    }
+
     /// Makes room for `tokens` tokens of a network with `config`.
     ///
     /// # Errors
     /// `OutOfMemory`; the workspace is as before.
     pub(super) fn ensure(&mut self, config: &Config, tokens: usize) -> Result<()> {
-        let shape = RecurrentShape::new(config);
-        let fits = |held: &mut Recurrent| {
-            held.delta.len() == shape.layers * shape.delta
-                && held.conv.len() == shape.layers * shape.conv
-        };
-        if !Arc::get_mut(&mut self.pending).is_some_and(fits) {
-            self.pending = Arc::new(Recurrent::zeros(shape)?);
-        }
+        Recurrent::ensure(&mut self.pending, RecurrentShape::new(config))?;
         if tokens <= self.capacity {
             return Ok(());
         }
@@ -119,6 +138,7 @@ impl Workspace {
             cos: room(config.rotary_dim / 2)?,
             sin: room(config.rotary_dim / 2)?,
             head: std::mem::take(&mut self.head),
+            batch: std::mem::take(&mut self.batch),
             pending: std::mem::take(&mut self.pending),
         };
         Ok(())

@@ -51,8 +51,8 @@ pub const MAX_THREADS: usize = 512;
 const WORKER_SPIN: Duration = Duration::from_micros(60);
 /// How long the caller looks for the last workers to leave before it sleeps.
 const CALLER_SPIN: Duration = Duration::from_micros(40);
-/// Tasks need little stack (scratch memory is on the heap); unoptimised builds need more.
-const STACK_BYTES: usize = 512 << 10;
+/// Tasks need little stack (scratch memory is on the heap); unoptimised builds need much more.
+const STACK_BYTES: usize = if cfg!(debug_assertions) { 4 << 20 } else { 512 << 10 };
 
 /// Gate: workers inside the region.
 const INSIDE: u32 = (1 << 10) - 1;

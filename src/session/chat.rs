@@ -30,6 +30,24 @@ impl Session {
         Ok(fed)
     }
 
+    /// As [`Session::feed_chat`], but leaves the rest of the conversation to be computed by
+    /// [`Session::step`]. `computed` of the result counts what is still to be computed.
+    ///
+    /// # Errors
+    /// As [`Session::feed_chat`], but for `Cancelled`.
+    pub fn enqueue_chat(&mut self, request: &ChatRequest, encoding: ChatEncoding) -> Result<Fed> {
+        self.last_fed = Fed::default();
+        let fitted = self.fit(request, encoding)?;
+        self.check_ids(&fitted.ids)?;
+        let fed = Fed {
+            dropped_messages: fitted.dropped,
+            kept_messages: fitted.kept,
+            ..self.begin_hold(&fitted.ids)?
+        };
+        self.last_fed = fed;
+        Ok(fed)
+    }
+
     /// What the last [`Session::feed_chat`] or [`Session::set_tokens`] did; zeros if it failed.
     pub fn last_fed(&self) -> Fed {
         self.last_fed

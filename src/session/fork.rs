@@ -1,5 +1,6 @@
 //! Independent copies of a session.
 
+use super::statistics::Meter;
 use super::{CancelHandle, Session};
 use crate::{Error, Result};
 
@@ -34,6 +35,8 @@ impl Session {
             overflow: self.overflow,
             attachment: copy(&self.attachment, "a copy of the attachment")?,
             last_fed: self.last_fed,
+            stepping: self.stepping.fork(),
+            meter: Meter::new(&self.model),
         })
     }
 }

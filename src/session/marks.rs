@@ -105,6 +105,11 @@ impl Marks {
             .max_by_key(|mark| mark.state.position)
     }
 
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        self.held.iter().map(|mark| mark.state.bytes()).sum()
+    }
+
     /// Forgets the marks behind `position`.
     pub(super) fn cut(&mut self, position: usize) {
         self.held.retain(|mark| mark.info.position <= position);
@@ -119,7 +124,7 @@ impl Session {
     /// `InvalidState` if the session holds as many of the caller's marks as its options allow
     /// (see [`Session::unmark`]); `OutOfMemory`.
     pub fn mark(&mut self) -> Result<u64> {
-        let mark = self.mark_here(false)?;
+        let mark = self.mark_here()?;
         if !self.marks.make_room() {
             return Err(Error::invalid_state(format!(
                 "the session holds {} marks, as many as its options allow: drop one first",
@@ -129,22 +134,23 @@ impl Session {
         Ok(self.marks.add(mark))
     }
 
-    /// As [`Session::mark`] for the library's own use: where there is a mark already, or no
-    /// room, none is made.
+    /// As [`Session::mark`] for the library's own use, at the position of the state: where
+    /// there is a mark already, or no room, none is made.
     pub(super) fn mark_automatically(&mut self) -> Result<()> {
-        let here = self.tokens.len();
+        let here = self.state.position;
         let there = |mark: &Mark| mark.info.position == here && mark.state.position == here;
         if self.marks.held.iter().any(there) || !self.marks.make_room() {
             return Ok(());
         }
-        let mark = self.mark_here(true)?;
+        let info = MarkInfo { id: 0, position: here, automatic: true };
+        let mark = Mark { info, output_start: here, ..self.mark_here()? };
         self.marks.add(mark);
         Ok(())
     }
 
-    fn mark_here(&self, automatic: bool) -> Result<Mark> {
+    fn mark_here(&self) -> Result<Mark> {
         Ok(Mark {
-            info: MarkInfo { id: 0, position: self.tokens.len(), automatic },
+            info: MarkInfo { id: 0, position: self.tokens.len(), automatic: false },
             state: self.state.try_clone()?,
             output_start: self.output_start,
             rng: self.sampler.rng().clone(),

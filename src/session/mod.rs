@@ -8,6 +8,7 @@
 //! Every call is a transaction per chunk: when it is cancelled or fails, the session stands
 //! at the last chunk that was completed, and goes on from there.
 
+mod batch;
 mod cancel;
 mod chat;
 mod edit;
@@ -18,9 +19,12 @@ mod overflow;
 mod prefix;
 mod save;
 mod score;
+mod statistics;
+mod step;
 
 use std::ops::ControlFlow;
 
+pub use batch::batch_step;
 pub use cancel::CancelHandle;
 pub use edit::LogitsHook;
 pub use marks::{DEFAULT_MARKS, MarkInfo};
@@ -28,6 +32,7 @@ pub use overflow::Overflow;
 pub use prefix::Fed;
 pub use save::{MAX_ATTACHMENT, SaveOptions};
 pub use score::{Pooling, Score};
+pub use step::Step;
 
 use crate::engine::Model;
 use crate::kernels::Cancel;
@@ -37,6 +42,8 @@ use crate::sampling::{Sampler, SamplingOptions};
 use crate::tokenizer::AddedTokens;
 use crate::{Error, Result};
 use marks::Marks;
+use statistics::Meter;
+use step::{Stepping, report};
 
 /// How to make a session.
 #[derive(Clone, Debug, Default)]
@@ -84,8 +91,8 @@ pub type ProgressHook = Box<dyn FnMut(Progress) -> ControlFlow<()> + Send + Sync
 pub struct Session {
     model: Model,
     state: State,
-    /// The sequence. Ids from `state.position` on (one at most, between calls) are part of
-    /// it but not computed.
+    /// The sequence. Ids from `state.position` on are part of it but not computed: queued
+    /// input, or (one at most, before that) the token generated last.
     tokens: Vec<u32>,
     /// `[vocab_size]`, those after the last token if `logits_position` says so; empty before
     /// they are first asked for.
@@ -104,6 +111,8 @@ pub struct Session {
     /// The caller's own bytes, saved with the session.
     attachment: Vec<u8>,
     last_fed: Fed,
+    stepping: Stepping,
+    meter: Meter,
 }
 
 impl Session {
@@ -142,6 +151,8 @@ impl Session {
             overflow: options.overflow,
             attachment: Vec::new(),
             last_fed: Fed::default(),
+            stepping: Stepping::default(),
+            meter: Meter::new(model),
         })
     }
 
@@ -196,6 +207,7 @@ impl Session {
         self.logits_position = None;
         self.marks.held.clear();
         self.last_fed = Fed::default();
+        self.drop_queue();
         self.cancel.take();
         Ok(())
     }
@@ -233,10 +245,19 @@ impl Session {
         if self.tokens.len() >= self.context_limit {
             return Ok(Next::LimitReached);
         }
-        self.compute_choice()?;
+        self.metered(|session| {
+            session.compute_choice()?;
+            session.generate()
+        })
+    }
+
+    /// Chooses the next token by `logits` and appends it.
+    fn generate(&mut self) -> Result<Next> {
         let token = self.choose()?;
         self.tokens.try_reserve(1).map_err(|_| Error::out_of_memory("the sequence", 4))?;
         self.tokens.push(token);
+        self.stepping.forget_input();
+        self.meter.token();
         Ok(if self.model.end_of_turn_ids().contains(&token) {
             Next::EndOfTurn(token)
         } else {
@@ -249,7 +270,7 @@ impl Session {
     /// # Errors
     /// `InvalidState` if the sequence is empty, `Cancelled`.
     pub fn logits(&mut self) -> Result<&[f32]> {
-        self.compute_logits()?;
+        self.metered(Self::compute_logits)?;
         Ok(&self.logits)
     }
 
@@ -280,44 +301,40 @@ impl Session {
     /// Appends checked `tokens` and computes all that is not computed yet. On an error the
     /// sequence ends with the last completed chunk.
     fn append(&mut self, tokens: &[u32]) -> Result<()> {
-        let reserve = self.tokens.try_reserve(tokens.len());
-        reserve.map_err(|_| Error::out_of_memory("the sequence", tokens.len() * 4))?;
-        let held = self.tokens.len();
-        self.tokens.extend_from_slice(tokens);
-        let result = self.catch_up();
+        self.queue(tokens)?;
+        self.compute_input()
+    }
+
+    /// Computes what is queued; what an error leaves uncomputed is dropped.
+    fn compute_input(&mut self) -> Result<()> {
+        let result = self.metered(Self::catch_up);
         if result.is_err() {
-            // A generated token that waits to be computed stays; unfinished input does not.
-            self.tokens.truncate(self.state.position.max(held));
+            self.drop_queue();
         }
-        self.output_start = self.tokens.len();
         result
     }
 
     /// Computes the tokens behind `state.position`.
     fn catch_up(&mut self) -> Result<()> {
         self.cancel.check()?;
-        let total = self.tokens.len() - self.state.position;
-        let Self { model, state, tokens, cancel, progress, .. } = self;
-        let flag: &Cancel = cancel.flag();
-        let start = state.position;
-        let result = model.compute(flag, |network, c, workspace| {
-            while state.position < tokens.len() {
-                let first = state.position;
-                let chunk = &tokens[first..tokens.len().min(first + MAX_CHUNK)];
-                network.forward(c, chunk, state, workspace, |layer| {
-                    let Some(hook) = progress else { return Ok(()) };
-                    let done = first - start + chunk.len() * layer / network.layers();
-                    match hook(Progress { done, total }) {
-                        ControlFlow::Continue(()) => Ok(()),
-                        ControlFlow::Break(()) => {
-                            Err(Error::cancelled("the progress callback cancelled"))
-                        }
-                    }
-                })?;
-            }
-            Ok(())
-        });
-        cancel.settle(result)
+        let (start, total) = (self.state.position, self.remaining());
+        self.finish_pass(total)?;
+        while self.remaining() > 0 {
+            let end = self.chunk_end(MAX_CHUNK);
+            let Self { model, state, tokens, cancel, progress, .. } = self;
+            let flag: &Cancel = cancel.flag();
+            let result = model.compute(flag, |network, c, workspace| {
+                let (first, layers) = (state.position, network.layers());
+                network.forward(c, &tokens[first..end], state, workspace, |layer| {
+                    let done = first - start + (end - first) * layer / layers;
+                    report(progress, Progress { done, total })
+                })
+            });
+            cancel.settle(result)?;
+            self.mark_turn()?;
+        }
+        self.stepping.forget_input();
+        Ok(())
     }
 
     /// Brings `logits` up to the end of the sequence as far as the choice of the next token
@@ -331,6 +348,7 @@ impl Session {
             return Ok(());
         }
         self.logits_position = None;
+        self.state.unfinished = None;
         self.reserve_logits()?;
         self.sampler.prepare()?;
         let Self { model, state, logits, cancel, sampler, tokens, output_start, .. } = self;
@@ -361,11 +379,7 @@ impl Session {
 
     /// Makes room for logits, of which a session that was never asked for a token has none.
     fn reserve_logits(&mut self) -> Result<()> {
-        let rows = self.model.network()?.config().vocab_size;
-        let reserve = self.logits.try_reserve_exact(rows - self.logits.len());
-        reserve.map_err(|_| Error::out_of_memory("logits", rows * size_of::<f32>()))?;
-        self.logits.resize(rows, 0.0);
-        Ok(())
+        make_room(&mut self.logits, self.model.network()?.config().vocab_size)
     }
 
     /// Brings `logits` up to what is computed.
@@ -374,6 +388,7 @@ impl Session {
             return Ok(());
         }
         self.logits_position = None;
+        self.state.unfinished = None;
         self.reserve_logits()?;
         let Self { model, state, logits, cancel, .. } = self;
         let result = model
@@ -382,4 +397,13 @@ impl Session {
         self.logits_position = Some(self.state.position);
         Ok(())
     }
+}
+
+/// Makes `logits` hold `rows` values.
+fn make_room(logits: &mut Vec<f32>, rows: usize) -> Result<()> {
+    logits
+        .try_reserve_exact(rows.saturating_sub(logits.len()))
+        .map_err(|_| Error::out_of_memory("logits", rows * size_of::<f32>()))?;
+    logits.resize(rows, 0.0);
+    Ok(())
 }

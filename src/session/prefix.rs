@@ -25,6 +25,9 @@ pub struct Fed {
     pub kept_messages: usize,
 }
 
+/// Positions of a conversation that are worth a mark, and whether it is shared.
+pub(super) type Turns = [Option<(usize, bool)>; 3];
+
 impl Session {
     /// Makes the session hold exactly `tokens`, computing what it does not hold already: see
     /// [`Fed`]. Marks are made where turns begin, as by [`Session::feed_chat`].
@@ -43,29 +46,38 @@ impl Session {
 
     /// [`Session::set_tokens`] for checked tokens.
     pub(super) fn hold(&mut self, ids: &[u32]) -> Result<Fed> {
+        let fed = self.begin_hold(ids)?;
+        let before = self.state.position;
+        self.compute_input()?;
+        Ok(Fed { computed: self.state.position - before, ..fed })
+    }
+
+    /// Goes back to the best beginning of `ids` and queues the rest of them, which
+    /// `computed` of the result counts.
+    pub(super) fn begin_hold(&mut self, ids: &[u32]) -> Result<Fed> {
         let common = self.tokens.iter().zip(ids).take_while(|(a, b)| a == b).count();
         let cached = self.go_back(common, ids)?;
-        let before = self.state.position;
-        for (boundary, shared) in self.turns_to_mark(ids).into_iter().flatten() {
-            let held = self.tokens.len();
-            if held < boundary {
-                self.append(&ids[held..boundary])?;
-            }
-            if self.tokens.len() == boundary && self.state.position == boundary {
-                self.mark_automatically()?;
-                if shared {
-                    self.publish()?;
-                }
+        let held = self.tokens.len();
+        self.queue(&ids[held..])?;
+        self.stepping.turns = self.turns_to_mark(ids);
+        self.mark_turn()?;
+        let computed = self.remaining();
+        self.meter.reused(ids.len() - computed, cached);
+        Ok(Fed { total: ids.len(), computed, cached, ..Fed::default() })
+    }
+
+    /// Makes the mark that belongs to the state's position, if one does.
+    pub(super) fn mark_turn(&mut self) -> Result<()> {
+        let here = self.state.position;
+        let turns = &mut self.stepping.turns;
+        let found = turns.iter_mut().find(|turn| turn.is_some_and(|(at, _)| at == here));
+        if let Some((_, shared)) = found.and_then(Option::take) {
+            self.mark_automatically()?;
+            if shared {
+                self.publish()?;
             }
         }
-        let held = self.tokens.len();
-        self.append(&ids[held..])?;
-        Ok(Fed {
-            total: ids.len(),
-            computed: self.state.position - before,
-            cached,
-            ..Fed::default()
-        })
+        Ok(())
     }
 
     /// Where `ids` are worth a mark, ascending, and whether other sessions may want to begin
@@ -74,7 +86,7 @@ impl Session {
     ///
     /// Turns begin with a control token, which in safe encoding the template alone can write;
     /// where a caller forged one, a mark is less useful, never wrong.
-    fn turns_to_mark(&self, ids: &[u32]) -> [Option<(usize, bool)>; 3] {
+    fn turns_to_mark(&self, ids: &[u32]) -> Turns {
         let Some(start) = self.model.turn_start_id() else { return [None; 3] };
         let starts = || (1..ids.len()).filter(|&at| ids[at] == start);
         let first = starts().next();
@@ -130,6 +142,6 @@ impl Session {
         let (Some(namespace), Some(cache)) = (self.namespace, self.model.prefix_cache()) else {
             return Ok(());
         };
-        cache.insert(namespace, &self.tokens, &self.state)
+        cache.insert(namespace, &self.tokens[..self.state.position], &self.state)
     }
 }

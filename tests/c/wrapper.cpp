@@ -128,6 +128,18 @@ static void results(const char *path) {
     CHECK(model.try_info().error().status() == QWEN_ERROR_INVALID_HANDLE);
     { qwen::Model gone = std::move(other); }
     CHECK(session.try_reset().has_value());
+    CHECK(session.try_enqueue_text("a little at a time").has_value());
+    auto step = session.try_step(std::chrono::microseconds(0));
+    CHECK(step && step->status == QWEN_WORKING && step->token == -1);
+    while (step && step->status == QWEN_WORKING) {
+        step = session.try_step(std::chrono::microseconds(100));
+    }
+    CHECK(step && step->token >= 0);
+    auto batch = qwen::try_batch_step({&session, &session});
+    CHECK(batch && batch->size() == 2 && (*batch)[0].token >= 0);
+    CHECK((*batch)[1].status == QWEN_ERROR_BUSY);
+    CHECK(session.try_statistics()->output_tokens >= 2);
+    CHECK(session.try_reset().has_value());
     CHECK(session.try_feed_text("once more").has_value());
 
     bool called = false;

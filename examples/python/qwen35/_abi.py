@@ -9,6 +9,7 @@ QWEN_OK = 0
 QWEN_END_OF_TURN = 1
 QWEN_LIMIT_REACHED = 2
 QWEN_CANCELLED = 3
+QWEN_WORKING = 4
 QWEN_ERROR_INVALID_ARGUMENT = -1
 QWEN_ERROR_INVALID_HANDLE = -2
 QWEN_ERROR_INVALID_STATE = -3
@@ -57,6 +58,7 @@ class qwen_model_options(ctypes.Structure):
         ("compute", qwen_compute),
         ("progress", qwen_open_callback),
         ("user", ctypes.c_void_p),
+        ("prefix_cache_bytes", ctypes.c_uint64),
     ]
 
 
@@ -193,16 +195,83 @@ class qwen_session(ctypes.Structure):
     pass
 
 
+qwen_overflow = ctypes.c_int32
+
+
 class qwen_session_options(ctypes.Structure):
     _fields_ = [
         ("struct_size", ctypes.c_uint32),
         ("flags", ctypes.c_uint32),
         ("context_limit", ctypes.c_uint64),
         ("sampling", ctypes.POINTER(qwen_sampling_options)),
+        ("cache_namespace", ctypes.c_uint64),
+        ("overflow_reserve", ctypes.c_uint64),
+        ("overflow", qwen_overflow),
+        ("mark_limit", ctypes.c_uint32),
     ]
 
 
 qwen_progress_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p)
+QWEN_OVERFLOW_REFUSE = 0
+QWEN_OVERFLOW_DROP_TURNS = 1
+QWEN_REWIND_RANDOM = 1
+
+
+class qwen_mark(ctypes.Structure):
+    _fields_ = [
+        ("id", ctypes.c_uint64),
+        ("position", ctypes.c_uint64),
+        ("automatic", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+    ]
+
+
+class qwen_feed_info(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("total", ctypes.c_uint64),
+        ("computed", ctypes.c_uint64),
+        ("cached", ctypes.c_uint64),
+        ("dropped_messages", ctypes.c_uint64),
+        ("kept_messages", ctypes.c_uint64),
+    ]
+
+
+class qwen_prefix_cache_info(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("bytes", ctypes.c_uint64),
+        ("limit", ctypes.c_uint64),
+        ("entries", ctypes.c_uint64),
+        ("hits", ctypes.c_uint64),
+        ("misses", ctypes.c_uint64),
+        ("evictions", ctypes.c_uint64),
+    ]
+
+
+QWEN_SAVE_WITHOUT_MARKS = 1
+QWEN_STEP_INPUT = 1
+
+
+class qwen_statistics(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("sessions", ctypes.c_uint32),
+        ("input_tokens", ctypes.c_uint64),
+        ("output_tokens", ctypes.c_uint64),
+        ("reused_tokens", ctypes.c_uint64),
+        ("cached_tokens", ctypes.c_uint64),
+        ("input_us", ctypes.c_uint64),
+        ("output_us", ctypes.c_uint64),
+        ("first_token_us", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("input_rate", ctypes.c_double),
+        ("output_rate", ctypes.c_double),
+    ]
+
+
 qwen_logits_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_float), ctypes.c_size_t, ctypes.POINTER(ctypes.c_int32), ctypes.c_size_t, ctypes.c_void_p)
 QWEN_SCORE_KEEP = 8
 QWEN_EMBED_NORMALIZE = 16
@@ -423,6 +492,11 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         ctypes.POINTER(ctypes.POINTER(ctypes.c_char)),
         ctypes.POINTER(ctypes.c_size_t),
     ]),
+    "qwen_stream_decoder_resume": (qwen_status, [
+        ctypes.POINTER(qwen_stream_decoder),
+        ctypes.POINTER(ctypes.c_int32),
+        ctypes.c_size_t,
+    ]),
     "qwen_chat_render": (qwen_status, [
         ctypes.POINTER(qwen_model),
         ctypes.c_char_p,
@@ -512,6 +586,125 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     ]),
     "qwen_session_cancel": (qwen_status, [
         ctypes.POINTER(qwen_session),
+    ]),
+    "qwen_session_fork": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.POINTER(ctypes.POINTER(qwen_session)),
+    ]),
+    "qwen_session_mark": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.POINTER(ctypes.c_uint64),
+    ]),
+    "qwen_session_unmark": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.c_uint64,
+    ]),
+    "qwen_session_marks": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.POINTER(qwen_mark),
+        ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_session_rewind": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.c_uint64,
+        ctypes.c_uint32,
+    ]),
+    "qwen_session_truncate": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_session_set_tokens": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.POINTER(ctypes.c_int32),
+        ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_session_get_feed_info": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.POINTER(qwen_feed_info),
+    ]),
+    "qwen_prefix_cache_get_info": (qwen_status, [
+        ctypes.POINTER(qwen_model),
+        ctypes.POINTER(qwen_prefix_cache_info),
+    ]),
+    "qwen_prefix_cache_clear": (qwen_status, [
+        ctypes.POINTER(qwen_model),
+        ctypes.c_uint64,
+    ]),
+    "qwen_session_set_attachment": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+    ]),
+    "qwen_session_attachment": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.POINTER(ctypes.c_void_p),
+        ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_session_save_file": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.c_uint32,
+    ]),
+    "qwen_session_restore_file": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+    ]),
+    "qwen_session_save_memory": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.c_uint32,
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_session_restore_memory": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+    ]),
+    "qwen_session_enqueue": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.POINTER(ctypes.c_int32),
+        ctypes.c_size_t,
+    ]),
+    "qwen_session_enqueue_text": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.c_uint32,
+    ]),
+    "qwen_session_enqueue_chat": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.c_uint32,
+        ctypes.POINTER(ctypes.c_size_t),
+        ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_session_step": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.c_uint64,
+        ctypes.c_uint32,
+        ctypes.POINTER(ctypes.c_int32),
+        ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_batch_step": (qwen_status, [
+        ctypes.POINTER(ctypes.POINTER(qwen_session)),
+        ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_int32),
+        ctypes.POINTER(qwen_status),
+    ]),
+    "qwen_session_get_statistics": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.POINTER(qwen_statistics),
+    ]),
+    "qwen_model_get_statistics": (qwen_status, [
+        ctypes.POINTER(qwen_model),
+        ctypes.POINTER(qwen_statistics),
     ]),
     "qwen_session_set_logits_callback": (qwen_status, [
         ctypes.POINTER(qwen_session),

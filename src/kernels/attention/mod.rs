@@ -28,6 +28,9 @@ const SEGMENT_TOKENS: usize = 512;
 const SEGMENT_PAGES: usize = SEGMENT_TOKENS / PAGE_TOKENS;
 /// Rows of a tile, as far as whole tokens allow.
 const TILE_ROWS: usize = 48;
+/// Tokens of a tile times tokens of the cache, at most, in a computation that may be cut
+/// between tasks: 12 tokens that see 4096.
+const PACED_TILE: usize = 48 << 10;
 
 thread_local! {
     /// What a task works with.
@@ -105,8 +108,15 @@ impl Call<'_> {
         self.shape.q_heads / self.shape.kv_heads
     }
 
+    /// Tokens of a tile. Where a task should be short, fewer of them look back at a long
+    /// context; that costs speed, since they share its keys and values less.
     fn tile_tokens(&self) -> usize {
-        (TILE_ROWS / self.group()).max(1)
+        let most = (TILE_ROWS / self.group()).max(1);
+        if self.c.is_paced() {
+            most.min(PACED_TILE / (self.first_position + self.tokens)).max(1)
+        } else {
+            most
+        }
     }
 
     /// The tile of tokens `first..first + tokens` for `kv_head`.
@@ -171,7 +181,7 @@ impl Call<'_> {
         let kv_heads = self.shape.kv_heads;
         let tile = self.tile(0, 0, self.tokens);
         let result = tile.softmax_len();
-        self.c.note(with_scratch(&PARTIALS, segments * kv_heads * result, |partials| {
+        self.c.note(self.c.kept(&PARTIALS, segments * kv_heads * result, |partials| {
             // In order of the cache, KV heads side by side: all tasks are about equal.
             self.c.run_chunks(partials, result, |task, partial| {
                 let tile = Tile { kv_head: task % kv_heads, ..tile };
@@ -191,22 +201,25 @@ impl Call<'_> {
                     });
                 }));
             });
-            if self.c.is_over() {
-                return;
-            }
-            let (all, rest) = partials.split_at_mut(kv_heads * result);
-            for (kv_head, all) in all.chunks_exact_mut(result).enumerate() {
-                let tile = Tile { kv_head, ..tile };
-                let mut all = Softmax::new(&tile, all);
-                dispatch!(self.c.isa, s => {
-                    for (n, one) in rest.chunks_exact_mut(kv_heads * result).enumerate() {
-                        let one = Softmax::new(&tile, &mut one[kv_head * result..][..result]);
-                        all.merge(s, &one, tile.first_row((n + 1) * SEGMENT_TOKENS));
-                    }
-                    self.finish(s, &tile, 0, &all);
-                });
-            }
+            self.c.whole(|| self.merge_segments(&tile, partials));
         }));
+    }
+
+    /// Merges the segments' results (of each segment, those of the KV heads) in order.
+    fn merge_segments(&self, tile: &Tile, partials: &mut [f32]) {
+        let (kv_heads, result) = (self.shape.kv_heads, tile.softmax_len());
+        let (all, rest) = partials.split_at_mut(kv_heads * result);
+        for (kv_head, all) in all.chunks_exact_mut(result).enumerate() {
+            let tile = Tile { kv_head, ..*tile };
+            let mut all = Softmax::new(&tile, all);
+            dispatch!(self.c.isa, s => {
+                for (n, one) in rest.chunks_exact_mut(kv_heads * result).enumerate() {
+                    let one = Softmax::new(&tile, &mut one[kv_head * result..][..result]);
+                    all.merge(s, &one, tile.first_row((n + 1) * SEGMENT_TOKENS));
+                }
+                self.finish(s, &tile, 0, &all);
+            });
+        }
     }
 
     /// The softmax of one segment for a tile; false when cancelled.

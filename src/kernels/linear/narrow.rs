@@ -92,11 +92,14 @@ pub(super) fn with_rounded(
             values.resize(len, bf16::ZERO);
         }
         let values = &mut values[..len];
-        c.run_chunks(values, TOKENS * stride, |task, out| {
-            let first = task * TOKENS * cols;
-            let x = &x[first..first + out.len() / stride * cols];
-            // SAFETY: `narrow` is the proof that the CPU has the instructions.
-            unsafe { round(narrow, x, cols, out, stride) };
+        // They do not outlive a pause of the computation: other calls of this thread use them.
+        c.prepare(|c| {
+            c.run_chunks(values, TOKENS * stride, |task, out| {
+                let first = task * TOKENS * cols;
+                let x = &x[first..first + out.len() / stride * cols];
+                // SAFETY: `narrow` is the proof that the CPU has the instructions.
+                unsafe { round(narrow, x, cols, out, stride) };
+            });
         });
         f(Some(Rounded { narrow, values, stride }));
     });

@@ -155,10 +155,12 @@ pub(crate) fn with_inputs(
             const { std::cell::RefCell::new(QuantizedInput::new()) };
     }
     INPUTS.with(|inputs| {
-        let result = match inputs.try_borrow_mut() {
+        // They do not outlive a pause of the computation: other calls of this thread use them.
+        let result = c.prepare(|c| match inputs.try_borrow_mut() {
             Ok(mut inputs) => inputs.set(c, x, tokens, cols),
             Err(_) => Err(Error::internal("quantized inputs entered twice")),
-        };
+        });
+        let result = result.unwrap_or(Ok(()));
         match result {
             Ok(()) => f(&inputs.borrow()),
             Err(error) => c.note(Err(error)),

@@ -1,0 +1,308 @@
+//! How the engine shares its time: steps with a budget, cancels, batches of sessions, and
+//! several models and busy hosts beside each other.
+//!
+//! ```text
+//! cargo bench --bench sharing -- --model DIR [--threads 2] [--measure step,cancel,batch,busy,two]
+//!     [--prompt 2000] [--budget 4000] [--calls 1000] [--sessions 8] [--output 16]
+//! ```
+//!
+//! Every figure is a ratio of things measured in turns in one run, or a distribution of
+//! times of calls; on a shared machine the largest of those belong to the machine.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use qwen35::sampling::SamplingOptions;
+use qwen35::session::{Step, batch_step};
+use qwen35::{Model, ModelOptions, Session, SessionOptions};
+
+struct Arguments {
+    model: PathBuf,
+    threads: usize,
+    measure: Vec<String>,
+    prompt: usize,
+    budget: u64,
+    calls: usize,
+    sessions: usize,
+    output: usize,
+}
+
+fn main() {
+    let arguments = parse();
+    for what in &arguments.measure {
+        match what.as_str() {
+            "step" => step(&arguments),
+            "cancel" => cancel(&arguments),
+            "batch" => batch(&arguments),
+            "busy" => busy(&arguments),
+            "two" => two(&arguments),
+            other => fail(&format!("--measure {other}: step, cancel, batch, busy or two")),
+        }
+    }
+}
+
+fn open(arguments: &Arguments) -> Model {
+    let options = ModelOptions { threads: arguments.threads, ..ModelOptions::default() };
+    Model::open(&arguments.model, &options).unwrap_or_else(|e| fail(&e.to_string()))
+}
+
+fn session(model: &Model) -> Session {
+    let sampling = SamplingOptions::greedy();
+    let options = SessionOptions { sampling, ..SessionOptions::default() };
+    Session::new(model, options).unwrap_or_else(|e| fail(&e.to_string()))
+}
+
+fn prompt(length: usize) -> Vec<u32> {
+    (0..length as u32).map(|i| i * 7919 % 50_000).collect()
+}
+
+/// Prefill in steps against prefill at once, in turns, until enough calls were timed.
+fn step(arguments: &Arguments) {
+    let model = open(arguments);
+    let tokens = prompt(arguments.prompt);
+    let budget = Duration::from_micros(arguments.budget);
+    let (mut times, mut stepped, mut whole) = (Vec::new(), Vec::new(), Vec::new());
+    let warm_up = || must(session(&model).feed(&tokens[..tokens.len().min(300)]));
+    warm_up();
+    while times.len() < arguments.calls {
+        let mut at_once = session(&model);
+        let began = Instant::now();
+        must(at_once.feed(&tokens));
+        whole.push(began.elapsed().as_secs_f64());
+
+        let mut in_steps = session(&model);
+        must(in_steps.enqueue(&tokens));
+        let began = Instant::now();
+        loop {
+            let call = Instant::now();
+            let step = must(in_steps.step_input(budget));
+            times.push(call.elapsed().as_secs_f64() * 1e3);
+            if step == Step::Ready {
+                break;
+            }
+        }
+        stepped.push(began.elapsed().as_secs_f64());
+        assert!(must(at_once.logits()) == must(in_steps.logits()), "steps changed the result");
+    }
+    let calls = times.len();
+    println!("{} tokens, budget {} us, {calls} calls", tokens.len(), arguments.budget);
+    times.sort_by(f64::total_cmp);
+    let at = |fraction: f64| times[((calls - 1) as f64 * fraction) as usize];
+    println!(
+        "  step ms: median {:.2}, p90 {:.2}, p99 {:.2}, max {:.2}",
+        at(0.5),
+        at(0.9),
+        at(0.99),
+        at(1.0)
+    );
+    let (stepped, whole) = (median(&mut stepped), median(&mut whole));
+    println!(
+        "  at once {whole:.2} s, in steps {stepped:.2} s: {:+.1}%",
+        100.0 * (stepped / whole - 1.0)
+    );
+
+    // Decoding in steps.
+    let (mut in_steps, mut times) = (session(&model), Vec::new());
+    must(in_steps.feed(&tokens[..20.min(tokens.len())]));
+    let mut made = 0;
+    while made < arguments.output {
+        let call = Instant::now();
+        made += usize::from(must(in_steps.step(budget)) != Step::Working);
+        times.push(call.elapsed().as_secs_f64() * 1e3);
+    }
+    times.sort_by(f64::total_cmp);
+    let at = |fraction: f64| times[((times.len() - 1) as f64 * fraction) as usize];
+    println!(
+        "  decode: {} calls for {made} tokens, ms: median {:.2}, p99 {:.2}",
+        times.len(),
+        at(0.5),
+        at(0.99)
+    );
+}
+
+/// From a cancel on another thread to the return of the call.
+fn cancel(arguments: &Arguments) {
+    let model = open(arguments);
+    let tokens = prompt(arguments.prompt);
+    let mut times = Vec::new();
+    for n in 0..20u64 {
+        let mut session = session(&model);
+        let handle = session.cancel_handle();
+        let canceller = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(20 + 17 * n));
+            let now = Instant::now();
+            handle.cancel();
+            now
+        });
+        let result = session.feed(&tokens);
+        let returned = Instant::now();
+        let asked = canceller.join().unwrap_or_else(|_| fail("the canceller panicked"));
+        if result.is_err() {
+            times.push((returned - asked).as_secs_f64() * 1e3);
+        }
+    }
+    times.sort_by(f64::total_cmp);
+    match times.last() {
+        Some(most) => {
+            println!("cancel in prefill: median {:.2} ms, max {most:.2} ms", times[times.len() / 2])
+        }
+        None => println!("cancel: every prefill was done before"),
+    }
+}
+
+/// Tokens per second of one session, and of several advanced together, in turns.
+fn batch(arguments: &Arguments) {
+    let model = open(arguments);
+    let tokens = prompt(64);
+    let count = arguments.sessions;
+    let mut sessions: Vec<Session> = (0..=count).map(|_| session(&model)).collect();
+    for (n, session) in sessions.iter_mut().enumerate() {
+        must(session.feed(&tokens[n..]));
+        must(session.next_token());
+    }
+    let (mut alone, mut together) = (Vec::new(), Vec::new());
+    for round in 0..arguments.output {
+        let began = Instant::now();
+        must(sessions[count].next_token());
+        let one = began.elapsed().as_secs_f64();
+        let mut batch: Vec<&mut Session> = sessions[..count].iter_mut().collect();
+        let began = Instant::now();
+        let outcomes = must(batch_step(&mut batch));
+        let all = began.elapsed().as_secs_f64();
+        assert!(outcomes.iter().all(Result::is_ok));
+        if round > 0 {
+            alone.push(one);
+            together.push(all);
+        }
+    }
+    let (one, all) = (1.0 / median(&mut alone), count as f64 / median(&mut together));
+    println!("one session {one:.2} tok/s, {count} together {all:.2} tok/s: {:.2} times", all / one);
+}
+
+/// Decoding beside a host that keeps as many threads busy, in turns with an idle one.
+fn busy(arguments: &Arguments) {
+    let model = open(arguments);
+    let mut session = session(&model);
+    must(session.feed(&prompt(20)));
+    must(session.next_token());
+    let (mut idle, mut loaded) = (Vec::new(), Vec::new());
+    for round in 0..6 {
+        let rate = |session: &mut Session| {
+            let began = Instant::now();
+            (0..arguments.output).for_each(|_| drop(must(session.next_token())));
+            arguments.output as f64 / began.elapsed().as_secs_f64()
+        };
+        if round % 2 == 0 {
+            idle.push(rate(&mut session));
+            continue;
+        }
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..arguments.threads {
+                scope.spawn(|| {
+                    let mut x = 1u64;
+                    while !stop.load(Ordering::Relaxed) {
+                        x = std::hint::black_box(x.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+                    }
+                });
+            }
+            loaded.push(rate(&mut session));
+            stop.store(true, Ordering::Relaxed);
+        });
+    }
+    let (idle, loaded) = (median(&mut idle), median(&mut loaded));
+    println!(
+        "undisturbed {idle:.2} tok/s, beside {} busy threads {loaded:.2} tok/s: {:.0}%",
+        arguments.threads,
+        100.0 * loaded / idle
+    );
+}
+
+/// Two sessions of one model, and of two models, on two threads, against one alone.
+fn two(arguments: &Arguments) {
+    let models = [open(arguments), open(arguments)];
+    let run = |sessions: Vec<Session>| {
+        let began = Instant::now();
+        let count = sessions.len();
+        std::thread::scope(|scope| {
+            for mut session in sessions {
+                scope.spawn(move || {
+                    (0..arguments.output).for_each(|_| drop(must(session.next_token())));
+                });
+            }
+        });
+        (count * arguments.output) as f64 / began.elapsed().as_secs_f64()
+    };
+    let ready = |model: &Model| {
+        let mut session = session(model);
+        must(session.feed(&prompt(20)));
+        must(session.next_token());
+        session
+    };
+    let mut rates = [Vec::new(), Vec::new(), Vec::new()];
+    for _ in 0..3 {
+        rates[0].push(run(vec![ready(&models[0])]));
+        rates[1].push(run(vec![ready(&models[0]), ready(&models[0])]));
+        rates[2].push(run(vec![ready(&models[0]), ready(&models[1])]));
+    }
+    let [one, same, other] = rates.map(|mut rates| median(&mut rates));
+    println!(
+        "one session {one:.2} tok/s; two of one model {same:.2} tok/s together ({:.0}%); one each of two models {other:.2} ({:.0}%)",
+        100.0 * same / one,
+        100.0 * other / one
+    );
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn must<T>(result: qwen35::Result<T>) -> T {
+    result.unwrap_or_else(|e| fail(&e.to_string()))
+}
+
+fn parse() -> Arguments {
+    let mut parsed = Arguments {
+        model: PathBuf::new(),
+        threads: 2,
+        measure: ["step", "cancel", "batch", "busy", "two"].map(String::from).to_vec(),
+        prompt: 2000,
+        budget: 4000,
+        calls: 1000,
+        sessions: 8,
+        output: 16,
+    };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(option) = arguments.next() {
+        let mut value =
+            || arguments.next().unwrap_or_else(|| fail(&format!("{option} needs a value")));
+        match option.as_str() {
+            "--model" => parsed.model = value().into(),
+            "--threads" => parsed.threads = number(&value()),
+            "--measure" => parsed.measure = value().split(',').map(String::from).collect(),
+            "--prompt" => parsed.prompt = number(&value()),
+            "--budget" => parsed.budget = number(&value()) as u64,
+            "--calls" => parsed.calls = number(&value()),
+            "--sessions" => parsed.sessions = number(&value()).max(1),
+            "--output" => parsed.output = number(&value()).max(2),
+            // Cargo adds this one.
+            "--bench" => {}
+            other => fail(&format!("unknown option {other}; see the head of benches/sharing.rs")),
+        }
+    }
+    if parsed.model.as_os_str().is_empty() {
+        fail("--model DIR is needed");
+    }
+    parsed
+}
+
+fn number(text: &str) -> usize {
+    text.parse().unwrap_or_else(|_| fail(&format!("{text:?} is not a number")))
+}
+
+fn fail(message: &str) -> ! {
+    eprintln!("sharing: {message}");
+    std::process::exit(2)
+}

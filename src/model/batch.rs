@@ -1,0 +1,182 @@
+//! One token of each of several sequences in one pass.
+//!
+//! The rows of the sequences are stacked: norms and products with weights take them all at
+//! once, so that each weight is read once for all; what reads or writes a sequence's own
+//! state is done for one row after the other. A row's result does not depend on the rows
+//! beside it, so each sequence gets the bits it would get alone, and what goes wrong with
+//! one does not touch the others.
+
+use std::sync::Arc;
+
+use super::state::{Recurrent, RecurrentShape, State};
+use super::weights::Mixer;
+use super::workspace::Workspace;
+use super::{Network, attention, deltanet, mlp};
+use crate::kernels::{Buffer, Compute, rms_norm};
+use crate::{Error, Result};
+
+/// One sequence of a batch.
+pub struct Row<'a> {
+    /// Its next token, which the pass computes.
+    pub token: u32,
+    /// Its state.
+    pub state: &'a mut State,
+    /// Not `Ok` once something went wrong with it; it is then not committed.
+    pub outcome: Result<()>,
+}
+
+/// What a batch needs beside the buffers of a pass.
+#[derive(Default)]
+pub(super) struct BatchScratch {
+    /// The recurrent states after the pass, one for each row.
+    pub(super) pending: Vec<Arc<Recurrent>>,
+    /// `[rows, H]`
+    hidden: Buffer<f32>,
+    /// `[rows, vocab_size]`
+    logits: Buffer<f32>,
+}
+
+impl Network {
+    /// Computes the token of each row and commits those whose outcome is still `Ok`.
+    /// `between_layers` may end rows by setting their outcome; when none is left, the pass
+    /// ends.
+    ///
+    /// # Errors
+    /// What concerns all rows: `OutOfMemory`, or what the worker pool reports. No state is
+    /// then changed.
+    pub fn forward_batch(
+        &self,
+        c: &Compute,
+        rows: &mut [Row],
+        ws: &mut Workspace,
+        mut between_layers: impl FnMut(&mut [Row]),
+    ) -> Result<()> {
+        self.begin_batch(rows, ws)?;
+        for layer in 0..self.layers() {
+            between_layers(rows);
+            if rows.iter().all(|row| row.outcome.is_err()) {
+                return Ok(());
+            }
+            self.layer_batch(c, layer, rows, ws)?;
+        }
+        between_layers(rows);
+        self.commit_batch(c, rows, ws)
+    }
+
+    fn begin_batch(&self, rows: &mut [Row], ws: &mut Workspace) -> Result<()> {
+        let (config, hidden) = (self.config(), self.config().hidden_size);
+        ws.ensure(config, rows.len())?;
+        ws.tokens = rows.len();
+        let pending = &mut ws.batch.pending;
+        pending.resize_with(rows.len().max(pending.len()), Arc::default);
+        for pending in &mut pending[..rows.len()] {
+            Recurrent::ensure(pending, RecurrentShape::new(config))?;
+        }
+        self.weights.head.note_lookups(rows.len());
+        let pairs = config.rotary_dim / 2;
+        for (n, row) in rows.iter_mut().enumerate() {
+            let x = &mut ws.x[n * hidden..(n + 1) * hidden];
+            row.outcome = self.embed(row.token, x);
+            let angles = n * pairs..(n + 1) * pairs;
+            let (cos, sin) = (&mut ws.cos[angles.clone()], &mut ws.sin[angles]);
+            self.rope.angles(row.state.position, 1, cos, sin);
+        }
+        Ok(())
+    }
+
+    fn layer_batch(
+        &self,
+        c: &Compute,
+        layer: usize,
+        rows: &mut [Row],
+        ws: &mut Workspace,
+    ) -> Result<()> {
+        let (weights, index) = (&self.weights.layers[layer], self.index_of_kind[layer]);
+        let (config, eps) = (self.config(), self.config().rms_norm_eps);
+        let stream = ws.tokens * config.hidden_size;
+
+        rms_norm(c, &ws.x[..stream], &weights.input_norm, eps, &mut ws.h[..stream]);
+        match &weights.mixer {
+            Mixer::DeltaNet(w) => {
+                deltanet::project(c, config, w, ws);
+                for (n, row) in rows.iter().enumerate() {
+                    let committed = &row.state.recurrent;
+                    deltanet::mix(c, config, w, index, n..n + 1, committed, Some(n), ws)?;
+                }
+                deltanet::output(c, config, w, ws);
+            }
+            Mixer::Attention(w) => {
+                attention::project(c, config, w, ws);
+                for (n, row) in rows.iter_mut().enumerate() {
+                    if row.outcome.is_ok() {
+                        let (position, kv) = (row.state.position, &mut row.state.kv[index]);
+                        row.outcome = attention::mix(c, config, n..n + 1, position, kv, ws);
+                    }
+                }
+                attention::output(c, config, w, ws);
+            }
+        }
+        rms_norm(c, &ws.x[..stream], &weights.post_norm, eps, &mut ws.h[..stream]);
+        let activation = &mut ws.activation[..ws.tokens * config.intermediate_size];
+        let x = &mut ws.x[..stream];
+        mlp::forward(c, &weights.mlp, ws.tokens, &ws.h[..stream], activation, x);
+        c.check()
+    }
+
+    fn commit_batch(&self, c: &Compute, rows: &mut [Row], ws: &mut Workspace) -> Result<()> {
+        let (hidden, eps) = (self.config().hidden_size, self.config().rms_norm_eps);
+        let stream = ws.tokens * hidden;
+        let norm = &self.weights.final_norm;
+        rms_norm(c, &ws.x[..stream], norm, eps, &mut ws.h[..stream]);
+        c.check()?;
+        let hidden = ws.h[..stream].chunks_exact(hidden);
+        for ((row, hidden), pending) in rows.iter_mut().zip(hidden).zip(&mut ws.batch.pending) {
+            if row.outcome.is_ok() {
+                row.state.last_hidden.copy_from_slice(hidden);
+                row.state.take_recurrent(pending);
+                row.state.unfinished = None;
+                row.state.position += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Logits of the token after each of some sequences: calls `each(n, logits)` with those
+    /// `[vocab_size]` of `states[n]`.
+    ///
+    /// # Errors
+    /// `OutOfMemory`, or what the worker pool reports.
+    pub fn head_batch(
+        &self,
+        c: &Compute,
+        states: &[&State],
+        ws: &mut Workspace,
+        mut each: impl FnMut(usize, &[f32]),
+    ) -> Result<()> {
+        let (width, vocab) = (self.config().hidden_size, self.config().vocab_size);
+        let BatchScratch { hidden, logits, .. } = &mut ws.batch;
+        grow(hidden, states.len() * width)?;
+        grow(logits, states.len() * vocab)?;
+        let hidden = &mut hidden[..states.len() * width];
+        let logits = &mut logits[..states.len() * vocab];
+        for (state, row) in states.iter().zip(hidden.chunks_exact_mut(width)) {
+            row.copy_from_slice(&state.last_hidden);
+        }
+        self.head(c, hidden, logits)?;
+        logits.chunks_exact(vocab).enumerate().for_each(|(n, row)| each(n, row));
+        Ok(())
+    }
+}
+
+fn grow(buffer: &mut Buffer<f32>, len: usize) -> Result<()> {
+    if buffer.len() < len {
+        *buffer = Buffer::default();
+        *buffer = Buffer::zeroed(len, "the workspace of a batch")?;
+    }
+    Ok(())
+}
+
+/// The error of a row whose session was cancelled.
+pub fn cancelled() -> Error {
+    Error::cancelled("the computation was cancelled")
+}
