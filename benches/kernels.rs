@@ -15,6 +15,7 @@ use std::hint::black_box;
 
 use half::bf16;
 use qwen35::dispatch;
+use qwen35::kernels::quantized::quantize;
 use qwen35::kernels::simd::{Isa, LANES, Simd, prefetch};
 use qwen35::kernels::{
     Cancel, Compute, ComputeMode, Job, Matrix, TileFormat, Weights, linear, linear_swiglu,
@@ -55,6 +56,9 @@ fn main() {
                     other => panic!("--weights {other}"),
                 };
                 let c = Compute::new(isa, &pool, &cancel).with_mode(mode);
+                if let Some(format) = format {
+                    measure_quantizing(&c, &memory, format);
+                }
                 for &tokens in &numbers("--tokens", "1,4,8,64,512") {
                     println!("\n{weights}, {}, {threads} threads, {tokens} tokens", isa.name());
                     measure(&c, &memory, format, tokens, rounds);
@@ -100,6 +104,28 @@ impl Memory {
         let start = round * 7 % places * elements;
         &self.0[start..start + elements]
     }
+}
+
+/// How fast weights are quantized when a model is opened.
+fn measure_quantizing(c: &Compute, memory: &Memory, format: TileFormat) {
+    let (rows, cols) = (4096, 1024);
+    let mut tiles = vec![0; format.bytes(rows, cols).expect("a size")];
+    let mut time = f64::INFINITY;
+    for round in 0..5 {
+        let matrix = memory.matrix(None, rows, cols, round);
+        let start = now(c.pool.threads());
+        quantize(c, &matrix, 0..rows, format, &mut tiles).expect("weights that can be quantized");
+        time = time.min(now(c.pool.threads()) - start);
+    }
+    let rate = (rows * cols) as f64 / time;
+    println!(
+        "\n{format:?}, {}, {} threads: {:.0} million weights quantized per second, which makes \
+         {:.2} s for the 0.8B model",
+        c.isa.name(),
+        c.pool.threads(),
+        rate / 1e6,
+        752.4e6 / rate
+    );
 }
 
 fn measure(c: &Compute, memory: &Memory, format: Option<TileFormat>, tokens: usize, rounds: usize) {
