@@ -203,13 +203,21 @@ impl Head {
     fn grow(&self, c: &Compute) -> Result<()> {
         let Ok(mut copy) = self.copy.try_write() else { return Ok(()) };
         let Short::Growing(rows) = &mut *copy else { return Ok(()) };
-        let (matrix, first) = (self.weights.matrix(), rows.ready());
-        if first == matrix.rows {
+        let matrix = self.weights.matrix();
+        if rows.ready() == matrix.rows {
             return Ok(());
         }
         let blocks = matrix.rows.div_ceil(SHORT_BLOCK).div_ceil(STEPS);
-        let result = rows.extend(c, &matrix, blocks);
-        self.weights.release(first..rows.ready());
+        let mut result = Ok(());
+        for _ in 0..blocks {
+            // Block by block, so that hardly anything is there twice.
+            let start = rows.ready();
+            result = rows.extend(c, &matrix, 1);
+            self.weights.release(start..rows.ready());
+            if result.is_err() || rows.ready() == matrix.rows {
+                break;
+            }
+        }
         match result {
             // A choice needs no copy.
             Err(error) if error.kind() == ErrorKind::OutOfMemory => *copy = Short::Off,

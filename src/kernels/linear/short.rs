@@ -17,6 +17,8 @@
 //! the residual once, when a row is made. All roundings of the bounds themselves are covered
 //! by [`SLACK`] and [`TINY`].
 
+#![allow(clippy::needless_range_loop)] // plain loops keep the instruction set, see `direct`
+
 use std::ops::Range;
 
 use super::super::buffer::Buffer;
