@@ -62,8 +62,9 @@ class Library:
             ctypes.byref(options), None, None, None))
 
     def open(self, path, compute=0):
+        # The models are small: a second thread would wait more than work.
         options = abi.qwen_model_options(struct_size=ctypes.sizeof(abi.qwen_model_options),
-                                         compute=compute)
+                                         compute=compute, threads=1)
         model, path = ctypes.c_void_p(), str(path).encode()
         self.check(self.c.qwen_model_open(path, ctypes.c_size_t(len(path)), ctypes.byref(options),
                                           ctypes.byref(model)))
@@ -269,24 +270,30 @@ def predictions(library, demo, work, count):
     import torch  # noqa: F401  (safetensors needs it)
     reference = library.open(demo)
     texts = list(conversations(library, reference, demo, count))
+    # Conversations begin alike: each context counts once.
+    known, fresh = set(), []
+    for ids, _ in texts:
+        contexts = [tuple(ids[:i + 1]) for i in range(len(ids) - 1)]
+        fresh.append(np.array([context not in known for context in contexts]))
+        known.update(contexts)
     exact = [library.logits(reference, ids[:-1]) for ids, _ in texts]
 
     def row(title, model, size):
         divergence, same, total, loss, answers = 0.0, 0, 0, 0.0, 0
-        for (ids, start), p in zip(texts, exact):
+        for (ids, start), p, new in zip(texts, exact, fresh):
             q = p if model is None else library.logits(model, ids[:-1])
             log_p, log_q = (x - np.logaddexp.reduce(x.astype(np.float64), axis=1)[:, None]
                             for x in (p, q))
-            divergence += float(np.sum(np.exp(log_p) * (log_p - log_q)))
-            same += int(np.sum(p.argmax(1) == q.argmax(1)))
-            total += len(p)
+            divergence += float(np.sum((np.exp(log_p) * (log_p - log_q))[new]))
+            same += int(np.sum((p.argmax(1) == q.argmax(1))[new]))
+            total += int(np.sum(new))
             targets = np.arange(start, len(ids))
             loss -= float(np.sum(log_q[targets - 1, np.array(ids)[targets]]))
             answers += len(targets)
         print(f"| {title} | {size / 1e6:.3f} | {divergence / total:.6f} "
               f"| {100 * same / total:.2f} | {np.exp(loss / answers):.4f} |", flush=True)
 
-    print(f"\n{len(texts)} conversations, {sum(len(p) for p in exact)} positions\n")
+    print(f"\n{len(texts)} conversations, {sum(int(new.sum()) for new in fresh)} positions\n")
     print("| weights | MB | KL to BF16 (nats) | same top-1 (%) | perplexity of the answers |")
     print("|---|---|---|---|---|")
     row("BF16, exact", None, library.weight_bytes(reference))
@@ -300,25 +307,31 @@ def predictions(library, demo, work, count):
         row(f"{kind} (gguf), exact", library.open(folder), size)
 
 
+def weight_table(library, demo, full, work):
+    print("| checkpoint | tensors | INT8, error % | Q8_0, error % | ratio | INT4, error % "
+          "| Q4_0, error % | ratio |")
+    print("|---|---|---|---|---|---|---|---|")
+    weight_errors(library, "demo", demo, work)
+    encoder = encoder_as_model(demo, work / "encoder")
+    if encoder is not None:
+        weight_errors(library, "all-MiniLM-L6-v2", encoder, work)
+    if full is not None:
+        weight_errors(library, "0.8B shapes, random", full, work)
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     arguments.add_argument("--library", default=ROOT / "build/libqwen35.so.0", type=Path)
     arguments.add_argument("--demo", default=ROOT / "examples/demo-model", type=Path)
     arguments.add_argument("--full", type=Path, help="the synthetic checkpoint of 0.8B shapes")
     arguments.add_argument("--prompts", default=200, type=int, help="held-out prompts to use")
+    arguments.add_argument("--no-weights", action="store_true", help="the second table alone")
     given = arguments.parse_args()
     library = Library(given.library.resolve())
     with tempfile.TemporaryDirectory() as work:
         work = Path(work)
-        print("| checkpoint | tensors | INT8, error % | Q8_0, error % | ratio | INT4, error % "
-              "| Q4_0, error % | ratio |")
-        print("|---|---|---|---|---|---|---|---|")
-        weight_errors(library, "demo", given.demo, work)
-        encoder = encoder_as_model(given.demo, work / "encoder")
-        if encoder is not None:
-            weight_errors(library, "all-MiniLM-L6-v2", encoder, work)
-        if given.full is not None:
-            weight_errors(library, "0.8B shapes, random", given.full, work)
+        if not given.no_weights:
+            weight_table(library, given.demo, given.full, work)
         predictions(library, given.demo, work, given.prompts)
 
 
