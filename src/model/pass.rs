@@ -12,6 +12,8 @@ use crate::Result;
 use crate::kernels::{Compute, Pace};
 
 /// What has been begun on a state and is to go on.
+// It is always in a box of its own.
+#[allow(clippy::large_enum_variant)]
 pub enum Unfinished {
     /// A pass over the next tokens.
     Pass(Pass),
