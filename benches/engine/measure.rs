@@ -1,0 +1,235 @@
+//! The measurements of one weight format with one number of threads.
+
+use std::path::Path;
+use std::time::Instant;
+
+use qwen35::checkpoint::{Config, LayerKind};
+use qwen35::sampling::SamplingOptions;
+use qwen35::{Model, ModelOptions, Next, Session, SessionOptions};
+
+use crate::limits::Limits;
+use crate::report::{Figure, Report};
+use crate::{Arguments, fail};
+
+/// One format and thread count.
+pub struct Bench<'a> {
+    arguments: &'a Arguments,
+    directory: &'a Path,
+    weights: &'a str,
+    threads: usize,
+    limits: Limits,
+}
+
+impl<'a> Bench<'a> {
+    pub fn new(
+        arguments: &'a Arguments,
+        directory: &'a Path,
+        weights: &'a str,
+        threads: usize,
+        limits: Limits,
+    ) -> Self {
+        Self { arguments, directory, weights, threads, limits }
+    }
+
+    pub fn open(&self, report: &mut Report) {
+        let times = self.runs(|| {
+            let start = Instant::now();
+            drop(self.model());
+            start.elapsed().as_secs_f64() * 1e3
+        });
+        report.add(self.figure("open", 0, "ms", None), &times);
+    }
+
+    pub fn first_token(&self, report: &mut Report) {
+        let model = self.model();
+        let (tokens, mut session) = (prompt(&model, 19), session(&model));
+        let times = self.runs(|| {
+            or_fail(session.reset());
+            let start = Instant::now();
+            or_fail(session.feed(&tokens));
+            next(&mut session);
+            start.elapsed().as_secs_f64() * 1e3
+        });
+        report.add(self.figure("first token", 19, "ms", None), &times);
+    }
+
+    pub fn prefill(&self, report: &mut Report) {
+        let model = self.model();
+        let mut session = session(&model);
+        let (peak, name) = self.arithmetic_limit();
+        for &length in &self.arguments.prompts {
+            let tokens = prompt(&model, length);
+            let rates = self.runs(|| {
+                or_fail(session.reset());
+                let start = Instant::now();
+                or_fail(session.feed(&tokens));
+                or_fail(session.logits().map(|_| ()));
+                length as f64 / start.elapsed().as_secs_f64()
+            });
+            let config = model.config().unwrap_or_else(|| fail("no weights"));
+            let share = 2.0 * layer_elements(config) as f64 / peak;
+            let share = (peak > 0.0).then(|| (share, format!("the {name} peak")));
+            report.add(self.figure("prefill", length, "tok/s", share), &rates);
+        }
+    }
+
+    /// Decodes at each depth in turn, in one session that grows. Where the first depth is 0
+    /// the prompt has 19 tokens.
+    pub fn decode(&self, report: &mut Report) {
+        let model = self.model();
+        let mut session = session(&model);
+        let config = model.config().unwrap_or_else(|| fail("no weights"));
+        for &depth in &self.arguments.depths {
+            let wanted = depth.max(19);
+            if wanted > session.position() {
+                let more = prompt(&model, wanted - session.position());
+                or_fail(session.feed(&more));
+            }
+            next(&mut session);
+            let rates = self.runs(|| {
+                let start = Instant::now();
+                for _ in 1..self.arguments.output {
+                    next(&mut session);
+                }
+                (self.arguments.output - 1) as f64 / start.elapsed().as_secs_f64()
+            });
+            let bytes = model.weight_bytes() as f64 + state_bytes(config, wanted);
+            let share = (self.limits.read > 0.0)
+                .then(|| (bytes / self.limits.read, "the read bandwidth".to_owned()));
+            report.add(self.figure("decode", depth, "tok/s", share), &rates);
+        }
+    }
+
+    /// Resident memory in a session of 2,048 tokens. Measured last is measured most: pages
+    /// of models closed before may still count, so this needs a process of its own to be
+    /// exact (`--measure memory --weights int4`).
+    pub fn memory(&self, report: &mut Report) {
+        let model = self.model();
+        let mut session = session(&model);
+        let tokens = prompt(&model, 2048);
+        or_fail(session.feed(&tokens));
+        next(&mut session);
+        let (resident, mapped) = resident_bytes();
+        report.add(self.figure("resident", 2048, "MB", None), &[resident / 1e6]);
+        report.add(self.figure("mapped files in it", 2048, "MB", None), &[mapped / 1e6]);
+    }
+
+    fn model(&self) -> Model {
+        let mut options = ModelOptions {
+            threads: self.threads,
+            isa: self.arguments.isa.clone(),
+            ..ModelOptions::default()
+        };
+        options.weights = or_fail(self.weights.parse());
+        if let Some(compute) = &self.arguments.compute {
+            options.compute = Some(or_fail(compute.parse()));
+        }
+        or_fail(Model::open(self.directory, &options))
+    }
+
+    /// One warm-up, then the measured runs.
+    fn runs(&self, mut run: impl FnMut() -> f64) -> Vec<f64> {
+        run();
+        (0..self.arguments.runs).map(|_| run()).collect()
+    }
+
+    fn figure(
+        &self,
+        what: &str,
+        tokens: usize,
+        unit: &str,
+        share: Option<(f64, String)>,
+    ) -> Figure {
+        let mut engine = format!("libqwen35 {}", self.weights);
+        for part in [&self.arguments.compute, &self.arguments.isa].into_iter().flatten() {
+            engine = format!("{engine} {part}");
+        }
+        Figure {
+            engine,
+            what: what.to_owned(),
+            tokens,
+            threads: self.threads,
+            unit: unit.to_owned(),
+            median: 0.0,
+            min: 0.0,
+            max: 0.0,
+            runs: 0,
+            share,
+        }
+    }
+
+    /// The limit of the arithmetic that this format and mode use.
+    fn arithmetic_limit(&self) -> (f64, &'static str) {
+        match (self.weights, self.arguments.compute.as_deref()) {
+            ("bf16", Some("fast")) if self.limits.bf16 > 0.0 => (self.limits.bf16, "BF16"),
+            ("bf16", _) | (_, Some("exact")) => (self.limits.fma, "FP32"),
+            _ if self.limits.int8 > 0.0 => (self.limits.int8, "INT8"),
+            _ => (self.limits.fma, "FP32"),
+        }
+    }
+}
+
+fn session(model: &Model) -> Session {
+    let sampling = SamplingOptions::greedy();
+    or_fail(Session::new(model, SessionOptions { sampling, ..SessionOptions::default() }))
+}
+
+fn prompt(model: &Model, length: usize) -> Vec<u32> {
+    let rows = model.config().map_or(1, |c| c.vocab_size) as u64;
+    (0..length as u64).map(|i| (i * 7919 % rows.min(50_000)) as u32).collect()
+}
+
+fn next(session: &mut Session) {
+    match session.next_token() {
+        Ok(Next::LimitReached) => fail("the context is full"),
+        Ok(_) => {}
+        Err(error) => fail(&error.to_string()),
+    }
+}
+
+fn or_fail<T, E: std::fmt::Display>(result: Result<T, E>) -> T {
+    result.unwrap_or_else(|e| fail(&e.to_string()))
+}
+
+/// Weights that every token of a prefill is multiplied with: the layers' matrices. Scores of
+/// attention and the delta rule are not counted.
+fn layer_elements(config: &Config) -> usize {
+    let (hidden, values) = (config.hidden_size, config.value_width());
+    let queries = config.num_attention_heads * config.head_dim;
+    let keys = config.num_key_value_heads * config.head_dim;
+    let mixer = |kind: &LayerKind| match kind {
+        LayerKind::Linear => {
+            let gates = 2 * config.linear_num_value_heads;
+            hidden * (config.conv_channels() + values + gates) + values * hidden
+        }
+        LayerKind::Full => hidden * (2 * queries + 2 * keys) + queries * hidden,
+    };
+    let mlp = 3 * hidden * config.intermediate_size;
+    config.layer_kinds.iter().map(|kind| mixer(kind) + mlp).sum()
+}
+
+/// Bytes of state that one token at `depth` reads or writes beside the weights: the recurrent
+/// state both ways, keys and values (two bytes each) once.
+fn state_bytes(config: &Config, depth: usize) -> f64 {
+    let delta = config.linear_num_value_heads
+        * config.linear_key_head_dim
+        * config.linear_value_head_dim
+        * size_of::<f32>();
+    let keys = config.num_key_value_heads * config.head_dim * 2;
+    let of_layer = |kind: &LayerKind| match kind {
+        LayerKind::Linear => 2 * delta,
+        LayerKind::Full => 2 * keys * depth,
+    };
+    config.layer_kinds.iter().map(of_layer).sum::<usize>() as f64
+}
+
+/// Resident memory of this process, and how much of it is mapped files.
+fn resident_bytes() -> (f64, f64) {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let field = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name))?;
+        line.split_whitespace().nth(1)?.parse::<f64>().ok()
+    };
+    let kib = |name| field(name).unwrap_or(f64::NAN) * 1024.0;
+    (kib("VmRSS:"), kib("RssFile:"))
+}
