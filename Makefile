@@ -10,7 +10,8 @@
 #   make test-beside  one process with llama.cpp's library as well (builds it, once)
 #   make test-model   the comparison with Hugging Face Transformers (5 GB, once)
 #   make soak         random lives of sessions, for minutes, partly under valgrind
-#   make bench        what it costs
+#   make bench        how fast it is here: benchmark-results.json and .svg
+#   make bench-peers  the same beside Transformers and llama.cpp, taking turns
 #   make install      PREFIX=/usr/local DESTDIR=; make uninstall (see packaging/install.mk)
 #   make dist         an archive of it for other machines, in build/
 #   make header       write include/qwen35.h, and what is made from it, anew from src/capi/
@@ -47,7 +48,7 @@ LIBRARY := $(BUILD)/libqwen35.so.0
 LDLIBS := -L$(BUILD) -lqwen35 -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..'
 endif
 
-.PHONY: all library examples chat test test-model test-beside tools soak bench header licenses \
+.PHONY: all library examples chat test test-model test-beside tools soak bench bench-peers header licenses \
     abi-baseline clean
 all: $(PROGRAMS)
 
@@ -110,8 +111,14 @@ tools:
 soak:
 	scripts/soak.sh
 
+# Some 15 minutes (BENCH="--quick": 3); `cargo bench` runs the benches of single parts too.
 bench:
-	$(CARGO) bench
+	$(CARGO) bench --bench engine -- --json benchmark-results.json \
+	    --picture benchmark-results.svg $(BENCH)
+
+# Beside Transformers and llama.cpp, in an environment of its own (6 GB and some minutes, once).
+bench-peers: library
+	benches/peers/run.sh $(BENCH)
 
 header:
 	QWEN_WRITE_HEADER=1 $(CARGO) test --quiet --test header

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use qwen35::checkpoint::{Config, LayerKind};
 use qwen35::sampling::SamplingOptions;
-use qwen35::{Model, ModelOptions, Next, Session, SessionOptions};
+use qwen35::{ComputeMode, Model, ModelOptions, Next, Session, SessionOptions, WeightFormat};
 
 use crate::limits::Limits;
 use crate::report::{Figure, Report};
@@ -120,10 +120,18 @@ impl<'a> Bench<'a> {
             isa: self.arguments.isa.clone(),
             ..ModelOptions::default()
         };
-        options.weights = or_fail(self.weights.parse());
-        if let Some(compute) = &self.arguments.compute {
-            options.compute = Some(or_fail(compute.parse()));
-        }
+        options.weights = match self.weights {
+            "bf16" => WeightFormat::Stored,
+            "int8" => WeightFormat::Int8,
+            "int4" => WeightFormat::Int4,
+            other => fail(&format!("--weights {other}: bf16, int8 or int4")),
+        };
+        options.compute = match self.arguments.compute.as_deref() {
+            None => None,
+            Some("exact") => Some(ComputeMode::Exact),
+            Some("fast") => Some(ComputeMode::Fast),
+            Some(other) => fail(&format!("--compute {other}: exact or fast")),
+        };
         or_fail(Model::open(self.directory, &options))
     }
 

@@ -7,7 +7,6 @@
 The engines never compute at the same time, and none shares a runtime library with another.
 """
 
-import ctypes
 import json
 import os
 import sys
@@ -24,10 +23,6 @@ class Engine:
     """What is measured: feed() empties the sequence and computes ids; next() gives a token."""
 
     def feed(self, ids):
-        raise NotImplementedError
-
-    def more(self, ids):
-        """Computes ids behind what is there."""
         raise NotImplementedError
 
     def next(self):
@@ -57,12 +52,23 @@ class Engine:
 
 
 class Ours(Engine):
-    """libqwen35 through its C ABI."""
+    """libqwen35 through its Python package."""
 
     def __init__(self, model, threads, weights, compute):
-        self.lib = ctypes.CDLL(os.path.join(ROOT, "build", "libqwen35.so.0"))
         sys.path.insert(0, os.path.join(ROOT, "examples", "python"))
-        raise NotImplementedError
+        import qwen35
+
+        qwen35.load(os.path.join(ROOT, "build", "libqwen35.so.0"))
+        self.model = qwen35.Model(model, threads=threads, weights=weights, compute=compute)
+        self.session = self.model.session(sampling=qwen35.Sampling("greedy"))
+
+    def feed(self, ids):
+        self.session.reset()
+        self.session.feed(ids)
+
+    def next(self):
+        return self.session.next().token
+
 
 class Transformers(Engine):
     """Hugging Face Transformers with its own cache and its fastest attention."""
