@@ -21,6 +21,17 @@ _ISAS = {
     "avx512": _abi.QWEN_ISA_AVX512,
 }
 
+_WEIGHTS = {
+    "bf16": _abi.QWEN_WEIGHTS_STORED,
+    "int8": _abi.QWEN_WEIGHTS_INT8,
+    "int4": _abi.QWEN_WEIGHTS_INT4,
+}
+_COMPUTE = {
+    "auto": _abi.QWEN_COMPUTE_AUTO,
+    "exact": _abi.QWEN_COMPUTE_EXACT,
+    "fast": _abi.QWEN_COMPUTE_FAST,
+}
+
 
 @dataclass(frozen=True)
 class ModelInfo:
@@ -43,6 +54,9 @@ class Model:
 
     threads: how many compute; 0 is as many as the process may use.
     isa: "auto", "scalar", "avx2" or "avx512".
+    weights: "bf16" (as the checkpoint stores them), "int8" or "int4".
+    compute: "exact" (FP32), "fast" (dot products of narrow numbers) or "auto": exact for
+        weights as stored, fast for quantized ones.
     tokenizer_only: open tokenizer and chat template without weights.
     """
 
@@ -52,10 +66,14 @@ class Model:
         *,
         threads: int = 0,
         isa: str = "auto",
+        weights: str = "bf16",
+        compute: str = "auto",
         tokenizer_only: bool = False,
     ) -> None:
-        if isa not in _ISAS:
-            raise ValueError(f"isa {isa!r}: must be one of {', '.join(_ISAS)}")
+        choices = (("isa", isa, _ISAS), ("weights", weights, _WEIGHTS), ("compute", compute, _COMPUTE))
+        for name, value, known in choices:
+            if value not in known:
+                raise ValueError(f"{name} {value!r}: must be one of {', '.join(known)}")
         if not 0 <= threads < 2**32:
             raise ValueError(f"threads {threads}: must be 0 or more")
         self._library = load()
@@ -64,6 +82,8 @@ class Model:
             flags=_abi.QWEN_MODEL_TOKENIZER_ONLY if tokenizer_only else 0,
             threads=threads,
             isa=_ISAS[isa],
+            weights=_WEIGHTS[weights],
+            compute=_COMPUTE[compute],
         )
         handle = ctypes.POINTER(_abi.qwen_model)()
         place = os.fsencode(path)
