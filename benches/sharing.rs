@@ -190,7 +190,9 @@ fn busy(arguments: &Arguments) {
     for round in 0..6 {
         let rate = |session: &mut Session| {
             let began = Instant::now();
-            (0..arguments.output).for_each(|_| drop(must(session.next_token())));
+            for _ in 0..arguments.output {
+                must(session.next_token());
+            }
             arguments.output as f64 / began.elapsed().as_secs_f64()
         };
         if round % 2 == 0 {
@@ -228,7 +230,9 @@ fn two(arguments: &Arguments) {
         std::thread::scope(|scope| {
             for mut session in sessions {
                 scope.spawn(move || {
-                    (0..arguments.output).for_each(|_| drop(must(session.next_token())));
+                    for _ in 0..arguments.output {
+                        must(session.next_token());
+                    }
                 });
             }
         });

@@ -1,10 +1,8 @@
 //! The training text of the demo model and its held-out questions have nothing in common.
 
 #[path = "support/c.rs"]
-#[allow(dead_code)]
 mod c;
 #[path = "support/temp.rs"]
-#[allow(dead_code)]
 mod temp;
 
 use std::process::Command;

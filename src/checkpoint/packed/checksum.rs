@@ -23,6 +23,12 @@ pub struct Checksum {
     total: u64,
 }
 
+impl Default for Checksum {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Checksum {
     /// The checksum of nothing yet.
     pub fn new() -> Self {
@@ -121,7 +127,7 @@ mod tests {
 
     #[test]
     fn parts_make_no_difference() {
-        let bytes: Vec<u8> = (0..1000u32).map(|i| (i * 31 >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..1000u32).map(|i| ((i * 31) >> 3) as u8).collect();
         for len in [0, 1, 7, 31, 32, 33, 64, 100, 999] {
             for step in [1, 5, 32, 47] {
                 let mut sum = Checksum::new();

@@ -314,8 +314,12 @@ unsafe fn add<const M: usize, const N: usize>(
         let x = unsafe { _mm512_loadu_si512(x.add(t * stride + g * GROUP).cast()) };
         for r in 0..M {
             // SAFETY: the same 512 bits, seen as BF16.
-            let (w, x): (__m512bh, __m512bh) =
-                unsafe { (std::mem::transmute(weights[r]), std::mem::transmute(x)) };
+            let (w, x) = unsafe {
+                (
+                    std::mem::transmute::<__m512i, __m512bh>(weights[r]),
+                    std::mem::transmute::<__m512i, __m512bh>(x),
+                )
+            };
             acc[t][r] = _mm512_dpbf16_ps(acc[t][r], w, x);
         }
     }

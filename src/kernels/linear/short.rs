@@ -313,7 +313,7 @@ fn shorten<S: Simd, E: Element>(s: S, w: &[E], out: &mut [i8]) -> Row {
         most = s.max(s.max(w, s.sub(zero, w)), most);
     }
     let most = s.max_lane(most);
-    let kept = most >= LEAST && most < 1e18;
+    let kept = (LEAST..1e18).contains(&most);
     let (scale, inverse) = if kept { (most / 127.0, 127.0 / most) } else { (0.0, 0.0) };
     let (minus, inverse) = (s.splat(-scale), s.splat(inverse));
     let (mut rest, mut all, mut sum) = (zero, zero, zero);
