@@ -126,6 +126,7 @@ fn run_examples(folder: &Path, link: &str, library: Option<&Path>) {
             count += 1;
         }
     }
+    let saved = folder.join("saved-session");
     // The small programs; tests/examples.rs looks at what they say.
     for language in ["c", "cpp"] {
         let Ok(programs) = std::fs::read_dir(folder.join(language)) else { continue };
@@ -137,6 +138,7 @@ fn run_examples(folder: &Path, link: &str, library: Option<&Path>) {
             // What they cannot do without.
             match program.file_name().and_then(|name| name.to_str()) {
                 Some("rank") => arguments.push("Hello!"),
+                Some("save") => arguments.push(saved.to_str().unwrap()),
                 Some("words") => arguments.extend(["Hello!", "xyz"]),
                 _ => {}
             }
