@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -205,6 +206,115 @@ class Conversations(unittest.TestCase):
         self.assertRaises(ZeroDivisionError, self.session.next)
         self.session.set_logits_callback(None)
         assert self.session.next() is not None
+
+
+class Branches(unittest.TestCase):
+    def setUp(self) -> None:
+        self.model = qwen35.Model(MODEL)
+        self.session = self.model.session(sampling=qwen35.Sampling(seed=3))
+        self.session.feed([1, 2, 3])
+
+    def made(self, session: qwen35.Session) -> list:
+        return [session.next() for _ in range(6)]
+
+    def test_forks(self) -> None:
+        self.session.attachment = b"a\0b"
+        with self.session.fork() as fork:
+            self.assertEqual(fork.attachment, b"a\0b")
+            self.session.attachment = b""
+            self.assertEqual((self.session.attachment, fork.attachment), (b"", b"a\0b"))
+            expected = self.made(self.session)
+            self.session.close()
+            self.assertEqual(self.made(fork), expected)
+            self.model.close()
+            self.assertRaises(ValueError, fork.fork)  # its decoder would need the model
+            self.assertRaises(ValueError, self.session.fork)
+
+    def test_marks(self) -> None:
+        mark = self.session.mark()
+        self.assertIn(qwen35.Mark(mark, 3, False), self.session.marks)
+        expected = self.made(self.session)
+        self.session.rewind(mark, random=True)
+        self.assertEqual(self.session.tokens, [1, 2, 3])
+        self.assertEqual(self.made(self.session), expected)
+        self.session.rewind(mark)
+        self.assertNotEqual(self.made(self.session), expected)
+        self.assertEqual(self.session.truncate(5), 2)
+        self.assertEqual(self.session.position, 5)
+        self.session.unmark(mark)
+        self.assertRaises(qwen35.Error, self.session.rewind, mark)
+        self.assertRaises(qwen35.Error, self.session.truncate, 50)
+
+    def test_saving(self) -> None:
+        state = self.session.save_to_bytes(marks=False)
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "saved")
+            self.session.save(file)
+            expected = self.made(self.session)
+            with self.model.session() as other:
+                other.restore(file)
+                self.assertEqual(self.made(other), expected)
+                other.restore_from_bytes(state)
+                self.assertEqual(self.made(other), expected)
+                with self.assertRaises(qwen35.Error) as caught:
+                    other.restore_from_bytes(state[:-1])
+                self.assertEqual(caught.exception.name, "QWEN_ERROR_FORMAT")
+                self.assertRaises(qwen35.Error, other.restore, folder)
+                self.assertEqual(other.position, 9)
+
+    def test_steps(self) -> None:
+        with self.model.session(sampling=GREEDY) as whole:
+            whole.feed([1] * 60)
+            expected = whole.next()
+            assert expected is not None
+            whole.reset()
+            self.assertRaises(qwen35.Error, whole.step, 0.0)
+            self.assertRaises(ValueError, whole.step, -1.0)
+            whole.enqueue([1] * 60)
+            working, step = 0, whole.step(0.0)
+            while step.status == "working":
+                self.assertIsNone(step.token)
+                working, step = working + 1, whole.step(0.0)
+            self.assertGreater(working, 3)
+            self.assertEqual(step.token, expected.token)
+            whole.enqueue_text("hello")
+            step = whole.step(float("inf"), input_only=True)
+            self.assertEqual(step, qwen35.Step("done", None, 0))
+            queued = whole.enqueue_chat(CHAT)
+            self.assertGreater(queued.remaining, 0)
+            self.assertEqual(queued.total, whole.position)
+            whole.enqueue([1] * 200)
+            whole.cancel()
+            self.assertRaises(qwen35.Cancelled, whole.step, 1.0)
+
+    def test_batches(self) -> None:
+        self.assertEqual(qwen35.batch_step([]), [])
+        sessions = [self.model.session(sampling=qwen35.Sampling(seed=n)) for n in range(3)]
+        alone = []
+        for n, session in enumerate(sessions):
+            session.feed([1] * (n + 1))
+            alone.append(self.made(session.fork()))
+        together = [qwen35.batch_step(sessions) for _ in range(6)]
+        for n in range(3):
+            self.assertEqual([step[n].token for step in together], [t.token for t in alone[n]])
+        empty = self.model.session()
+        sessions[1].cancel()
+        sessions[2].set_logits_callback(lambda logits, tokens: 1 // 0)
+        steps = qwen35.batch_step([sessions[0], empty, sessions[1], sessions[0], sessions[2]])
+        self.assertIn(steps[0].status, ("done", "end_of_turn"))
+        self.assertEqual([s.status for s in steps[1:]], ["failed", "cancelled", "failed", "cancelled"])
+        assert isinstance(steps[1].error, qwen35.Error)
+        self.assertEqual(steps[1].error.name, "QWEN_ERROR_INVALID_STATE")
+        self.assertIsInstance(steps[4].error, ZeroDivisionError)
+        with qwen35.Model(MODEL) as other, other.session() as stranger:
+            self.assertRaises(qwen35.Error, qwen35.batch_step, [sessions[0], stranger])
+
+    def test_statistics(self) -> None:
+        self.made(self.session)
+        for found in (self.session.statistics, self.model.statistics):
+            self.assertEqual((found.sessions, found.input_tokens, found.output_tokens), (1, 3, 6))
+            self.assertGreater(found.bytes, 0)
+            self.assertGreater(found.output_rate, 0)
 
 
 class LongCalls(unittest.TestCase):

@@ -12,23 +12,30 @@ Ctrl-C during a call cancels it and raises KeyboardInterrupt; the session can be
 """
 
 from ._library import Cancelled, Error, load, version
+from .batch import batch_step
 from .conversation import Conversation, Piece
 from .model import Model, ModelInfo
+from .results import Fed, Mark, Next, Queued, Score, Statistics, Step
 from .sampling import Sampling
-from .session import Fed, Next, Score, Session
+from .session import Session
 
 __all__ = [
     "Cancelled",
     "Conversation",
     "Error",
     "Fed",
+    "Mark",
     "Model",
     "ModelInfo",
     "Next",
     "Piece",
+    "Queued",
     "Sampling",
     "Score",
     "Session",
+    "Statistics",
+    "Step",
+    "batch_step",
     "load",
     "version",
 ]

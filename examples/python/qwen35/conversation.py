@@ -9,7 +9,8 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Type
 
 from . import _abi
 from ._library import Cancelled, Message, check, load, sized
-from .session import Fed, Session
+from .results import Fed
+from .session import Session
 
 _KINDS = {
     _abi.QWEN_PIECE_THINKING: "thinking",

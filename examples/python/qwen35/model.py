@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Sequence, Type, 
 
 from . import _abi
 from ._library import Message, borrowed, check, conversation, ids, load, numbers, sized
+from .results import Statistics, statistics
 
 if TYPE_CHECKING:
     from .sampling import Sampling
@@ -130,6 +131,11 @@ class Model:
             isa=next(name for name, value in _ISAS.items() if value == raw.isa),
             weight_bytes=raw.weight_bytes,
         )
+
+    @property
+    def statistics(self) -> Statistics:
+        """What all its sessions, the closed ones too, have done since it was opened."""
+        return statistics(lambda to: self._library.qwen_model_get_statistics(self.handle, to))
 
     @property
     def end_tokens(self) -> List[int]:

@@ -1,6 +1,7 @@
 """Sequences being continued."""
 
 import ctypes
+import os
 import weakref
 from array import array
 from types import TracebackType
@@ -10,41 +11,19 @@ from typing import (
     Iterator,
     List,
     Mapping,
-    NamedTuple,
     Optional,
     Sequence,
     Tuple,
     Type,
+    Union,
 )
 
 from . import _abi
 from ._calls import Calls
-from ._library import Cancelled, Message, borrowed, check, conversation, ids, load
+from ._library import Cancelled, Message, borrowed, check, conversation, ids, load, sized
 from .model import Model
+from .results import Fed, Mark, Next, Queued, Score, Statistics, Step, statistics, step
 from .sampling import Sampling
-
-
-class Next(NamedTuple):
-    """A token, and whether it ends the turn."""
-
-    token: int
-    end_of_turn: bool
-
-
-class Fed(NamedTuple):
-    """The tokens of a conversation, and how many of them the call computed."""
-
-    total: int
-    computed: int
-
-
-class Score(NamedTuple):
-    """How likely a text is; see qwen_score in qwen35.h."""
-
-    log_likelihood: float
-    perplexity: float
-    token_count: int
-    best_count: int
 
 
 class Session:
@@ -56,22 +35,27 @@ class Session:
     def __init__(
         self, model: Model, *, context_limit: int = 0, sampling: Optional[Sampling] = None
     ) -> None:
-        self._library = load()
-        self._model = model.handle
         options = _abi.qwen_session_options(
             struct_size=ctypes.sizeof(_abi.qwen_session_options), context_limit=context_limit
         )
         if sampling is not None:
             options.sampling = ctypes.pointer(sampling.raw())
         handle = ctypes.POINTER(_abi.qwen_session)()
-        check(self._library.qwen_session_new(self._model, options, handle))
+        check(load().qwen_session_new(model.handle, options, handle))
+        self._own(model, handle)
+
+    def _own(self, model: Model, handle: Any) -> None:
+        """Begins life as the owner of a qwen_session."""
+        self._library = load()
+        self._model = model
         self._handle = handle
         self._decoder = ctypes.POINTER(_abi.qwen_stream_decoder)()
         status = self._library.qwen_stream_decoder_new(
-            self._model, _abi.QWEN_TEXT_SKIP_SPECIAL, self._decoder
+            model.handle, _abi.QWEN_TEXT_SKIP_SPECIAL, self._decoder
         )
-        self._calls = Calls()
-        self._free = weakref.finalize(self, _free, self._library, handle, self._decoder, self._calls)
+        #: Makes its long calls.
+        self.calls = Calls()
+        self._free = weakref.finalize(self, _free, self._library, handle, self._decoder, self.calls)
         self._progress: Any = None
         self._logits_callback: Any = None
         self._progress_error: Optional[BaseException] = None
@@ -106,21 +90,21 @@ class Session:
     def make_call(self, call: Callable[[], int]) -> int:
         """Makes a long call of the C interface that works with this session: Ctrl-C ends it,
         errors and a cancel become exceptions. Gives the status."""
-        handle = self.handle
-
-        def forget() -> None:
-            """Takes back a cancel that no call has answered: the next call does so."""
-            logits, count = ctypes.POINTER(ctypes.c_float)(), ctypes.c_size_t()
-            if self._library.qwen_session_logits(handle, logits, count) < 0:
-                self._library.qwen_session_reset(handle)  # the sequence is empty
-
-        status = self._calls.make(call, self.cancel, forget)
+        status = self.calls.make(call, self.cancel, self.forget_cancel)
         if status == _abi.QWEN_CANCELLED:
-            error, self._progress_error = self._progress_error, None
-            if error is not None:
-                raise error
-            raise Cancelled("the call was cancelled")
+            raise self.take_error() or Cancelled("the call was cancelled")
         return status
+
+    def forget_cancel(self) -> None:
+        """Takes back a cancel that no call has answered: the next call does so."""
+        logits, count = ctypes.POINTER(ctypes.c_float)(), ctypes.c_size_t()
+        if self._library.qwen_session_logits(self._handle, logits, count) < 0:
+            self._library.qwen_session_reset(self._handle)  # the sequence is empty
+
+    def take_error(self) -> Optional[BaseException]:
+        """What a callback raised in the last call, if it did; once."""
+        error, self._progress_error = self._progress_error, None
+        return error
 
     def feed(self, tokens: Sequence[int]) -> None:
         """Appends tokens and computes them."""
@@ -188,6 +172,129 @@ class Session:
         rest = borrowed(lambda *to: finish(self._decoder, *to))
         if rest:
             yield rest.decode()
+
+    def enqueue(self, tokens: Sequence[int]) -> None:
+        """Appends tokens for step() to compute; returns at once."""
+        data = ids(tokens)
+        check(self._library.qwen_session_enqueue(self.handle, data, len(data)))
+
+    def enqueue_text(self, text: str, *, added_tokens: bool = False) -> None:
+        """Appends text for step() to compute; returns at once."""
+        data = text.encode()
+        flags = _abi.QWEN_TEXT_ADDED_TOKENS if added_tokens else 0
+        check(self._library.qwen_session_enqueue_text(self.handle, data, len(data), flags))
+
+    def enqueue_chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Optional[Sequence[Mapping[str, Any]]] = None,
+        enable_thinking: Optional[bool] = None,
+    ) -> Queued:
+        """As feed_chat(), but leaves what is not computed yet to step()."""
+        total, remaining = ctypes.c_size_t(), ctypes.c_size_t()
+        chat = conversation(messages, tools, enable_thinking)
+        call = self._library.qwen_session_enqueue_chat
+        self._call(call, *chat, 0, ctypes.byref(total), ctypes.byref(remaining))
+        return Queued(total.value, remaining.value)
+
+    def step(self, seconds: float, *, input_only: bool = False) -> Step:
+        """Goes on for about that long: with what is queued, then with the next token.
+
+        For frame loops: call it once per frame until its status is not "working". 0 is the
+        smallest advance. input_only: compute what is queued, generate nothing.
+        """
+        if not seconds >= 0:
+            raise ValueError(f"seconds {seconds}: must be 0 or more")
+        token, remaining = ctypes.c_int32(-1), ctypes.c_size_t()
+        budget = int(min(seconds * 1e6, 2.0**63))
+        flags = _abi.QWEN_STEP_INPUT if input_only else 0
+        call = self._library.qwen_session_step
+        status = self._call(call, budget, flags, ctypes.byref(token), ctypes.byref(remaining))
+        return step(status, token.value, remaining.value)
+
+    def fork(self) -> "Session":
+        """An independent session that stands where this one does; what is computed is shared.
+
+        It has its own copy of the random stream. Callbacks are not copied. The model must be
+        open.
+        """
+        assert self._model.handle  # a closed one is a ValueError before anything is made
+        handle = ctypes.POINTER(_abi.qwen_session)()
+        check(self._library.qwen_session_fork(self.handle, handle))
+        fork = Session.__new__(Session)
+        fork._own(self._model, handle)
+        return fork
+
+    def mark(self) -> int:
+        """Keeps the present position for rewind(); nothing is computed. Gives its name."""
+        mark = ctypes.c_uint64()
+        check(self._library.qwen_session_mark(self.handle, mark))
+        return mark.value
+
+    def unmark(self, mark: int) -> None:
+        """Drops a mark."""
+        check(self._library.qwen_session_unmark(self.handle, mark))
+
+    @property
+    def marks(self) -> List[Mark]:
+        """The marks it holds, in order of position, those the library made among them."""
+        call = self._library.qwen_session_marks
+        marks = sized(_abi.qwen_mark, lambda *to: call(self.handle, *to))
+        return [Mark(mark.id, mark.position, bool(mark.automatic)) for mark in marks]
+
+    def rewind(self, mark: int, *, random: bool = False) -> None:
+        """Goes back to a mark, bit for bit; nothing is computed.
+
+        random: the random stream goes back too, so that the same calls give the same tokens.
+        """
+        flags = _abi.QWEN_REWIND_RANDOM if random else 0
+        check(self._library.qwen_session_rewind(self.handle, mark, flags))
+
+    def truncate(self, position: int) -> int:
+        """Cuts the sequence to its first tokens; says how many were computed again for that."""
+        computed = ctypes.c_size_t()
+        self._call(self._library.qwen_session_truncate, position, ctypes.byref(computed))
+        return computed.value
+
+    def save(self, path: "Union[str, bytes, os.PathLike[str]]", *, marks: bool = True) -> None:
+        """Saves it to a file, which is replaced at once. Restored, it goes on bit for bit.
+
+        marks: with the marks, so that the next turn of a conversation computes only what is new.
+        """
+        place, flags = os.fsencode(path), 0 if marks else _abi.QWEN_SAVE_WITHOUT_MARKS
+        self._call(self._library.qwen_session_save_file, place, len(place), flags)
+
+    def restore(self, path: "Union[str, bytes, os.PathLike[str]]") -> None:
+        """Puts it where a saved session of the same model was."""
+        place = os.fsencode(path)
+        self._call(self._library.qwen_session_restore_file, place, len(place))
+
+    def save_to_bytes(self, *, marks: bool = True) -> bytes:
+        """As save(), to memory."""
+        flags = 0 if marks else _abi.QWEN_SAVE_WITHOUT_MARKS
+        call = self._library.qwen_session_save_memory
+        return bytes(sized(ctypes.c_char, lambda *to: call(self.handle, flags, *to)))
+
+    def restore_from_bytes(self, data: bytes) -> None:
+        """As restore(), from memory."""
+        self._call(self._library.qwen_session_restore_memory, data, len(data))
+
+    @property
+    def attachment(self) -> bytes:
+        """Bytes of yours that are saved, restored and forked with it."""
+        data, size = ctypes.c_void_p(), ctypes.c_size_t()
+        check(self._library.qwen_session_attachment(self.handle, data, size))
+        return ctypes.string_at(data, size.value) if size.value else b""
+
+    @attachment.setter
+    def attachment(self, data: bytes) -> None:
+        check(self._library.qwen_session_set_attachment(self.handle, data, len(data)))
+
+    @property
+    def statistics(self) -> Statistics:
+        """What it has done since it was made."""
+        return statistics(lambda to: self._library.qwen_session_get_statistics(self.handle, to))
 
     def logits(self) -> "array[float]":
         """A copy of the logits of the token after the sequence, as the network gives them."""
