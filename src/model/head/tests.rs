@@ -38,8 +38,12 @@ fn no_candidates_without_an_order() {
         candidates.clear();
         candidates_of(lows, lows, most, &mut bounds, &mut candidates)
     };
-    let mut lows: Vec<f32> = (0..64).map(|n| n as f32).collect();
+    // In four groups of which each has one that stands out.
+    let mut lows: Vec<f32> =
+        (0..64).map(|n| if n % 16 == 0 { 100.0 + n as f32 } else { 1.0 }).collect();
     assert!(given(&lows, 1) && given(&lows, 4));
+    let rising: Vec<f32> = (0..64).map(|n| n as f32).collect();
+    assert!(given(&rising, 1) && !given(&rising, 4), "most rows reach the weakest group's best");
     assert!(!given(&lows, 5), "more than there are groups");
     assert!(!given(&[0.0; 64], 1), "all equal: too many");
     assert!(!given(&[f32::NEG_INFINITY; 64], 1), "none left");
