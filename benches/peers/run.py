@@ -97,6 +97,12 @@ def candidates(arguments):
             for n, s in found]
 
 
+def comparable(ours, theirs):
+    """Whether two have weights of about the same bytes, or compute in the same precision."""
+    like = {"bf16": ("f32", "bf16"), "int8": ("q8_0",), "int4": ("q4_0",)}
+    return theirs.split()[-1] in like[ours.split()[1]]
+
+
 def figure(name, what, tokens, threads, unit, values):
     return {"engine": name, "what": what, "tokens": tokens, "threads": threads, "unit": unit,
             "median": round(statistics.median(values), 3), "min": round(min(values), 3),
@@ -163,7 +169,7 @@ def main():
             print(f"{what} {length:<6} {arguments.threads} threads  {worker.name:22}"
                   f"{statistics.median(values):9.2f} tok/s ({min(values):.2f} to {max(values):.2f})")
         for theirs in (w.name for w in workers if w.name not in ours):
-            for name in ours:
+            for name in (name for name in ours if comparable(name, theirs)):
                 ratios = [a / b for a, b in zip(rates[name, what], rates[theirs, what])]
                 print(f"{what} {length:<6} {name} / {theirs}: {statistics.median(ratios):.2f}"
                       f" ({min(ratios):.2f} to {max(ratios):.2f})")
