@@ -126,6 +126,39 @@ fn a_model_is_packed_checked_and_used() {
 }
 
 #[test]
+fn weights_are_quantized_at_open_and_computed_exactly() {
+    let question = "What is the capital of France?";
+    let ask = |more: &[&str]| {
+        answer("qwen", &[&["--model", DEMO], more, &[question, "12"][..]].concat(), b"")
+    };
+    let stored = ask(&[]);
+    assert_eq!(ask(&["--weights", "bf16", "--compute", "exact"]), stored);
+    // Small weights answer too; exact or fast, a run is repeatable.
+    for weights in ["int8", "int4"] {
+        for compute in ["exact", "fast"] {
+            let arguments = ["--weights", weights, "--compute", compute];
+            let said = ask(&arguments);
+            assert!(said.trim().len() > 1, "{arguments:?}: {said:?}");
+            assert_eq!(ask(&arguments), said, "{arguments:?}");
+        }
+        assert_eq!(ask(&["--weights", weights]), ask(&["--weights", weights, "--compute", "fast"]));
+    }
+    refused("qwen", &["--weights", "int5", "Hi"], b"", 2, "--weights");
+    refused("qwen", &["--compute", "roughly", "Hi"], b"", 2, "--compute");
+    // A packed file with small weights is small, answers the same, and stays what it is.
+    let folder = TempDir::new();
+    let file = folder.join("small.qwen");
+    let file = file.to_str().unwrap();
+    answer("qwen-pack", &["--weights", "int4", DEMO, file], b"");
+    let size = |path: &Path| std::fs::metadata(path).unwrap().len();
+    let whole = size(&c::root().join(DEMO).join("model.safetensors"));
+    assert!(size(Path::new(file)) < whole / 3);
+    let packed = answer("qwen", &["--model", file, question, "12"], b"");
+    assert_eq!(packed, ask(&["--weights", "int4"]));
+    refused("qwen", &["--model", file, "--weights", "int8", "Hi"], b"", 1, "holds int4 weights");
+}
+
+#[test]
 fn text_must_be_utf8() {
     use std::os::unix::ffi::OsStrExt;
     let bad = std::ffi::OsStr::from_bytes(b"ab\xFF");
