@@ -33,21 +33,29 @@ func (m *Model) NewSession(limit uint64, sampling *Sampling) (*Session, error) {
 		struct_size:   C.uint32_t(unsafe.Sizeof(C.qwen_session_options{})),
 		context_limit: C.uint64_t(limit),
 	}
-	s := &Session{}
 	var handle *C.qwen_session
 	_, err := do(func() C.qwen_status { return C.qwen_session_new(m.c(), &raw, &handle) })
 	if err != nil {
 		return nil, err
 	}
-	s.handle = unsafe.Pointer(handle)
+	s, err := own(m, handle)
+	if err == nil && sampling != nil {
+		if err = s.SetSampling(sampling); err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	return s, err
+}
+
+// own makes a Session that owns the handle.
+func own(m *Model, handle *C.qwen_session) (*Session, error) {
+	s := &Session{handle: unsafe.Pointer(handle)}
 	runtime.SetFinalizer(s, (*Session).Close)
-	_, err = do(func() C.qwen_status {
+	_, err := do(func() C.qwen_status {
 		return C.qwen_stream_decoder_new(m.c(), C.QWEN_TEXT_SKIP_SPECIAL, &s.decoder)
 	})
 	runtime.KeepAlive(m)
-	if err == nil && sampling != nil {
-		err = s.SetSampling(sampling)
-	}
 	if err != nil {
 		s.Close()
 		return nil, err
@@ -162,13 +170,17 @@ func (s *Session) Next(ctx context.Context) (token int32, stop Stop, err error) 
 	status, err := s.run(ctx, func() C.qwen_status {
 		return C.qwen_session_next_token(s.c(), &id)
 	})
+	return int32(id), stopOf(status), err
+}
+
+func stopOf(status C.qwen_status) Stop {
 	switch status {
 	case C.QWEN_END_OF_TURN:
-		stop = EndOfTurn
+		return EndOfTurn
 	case C.QWEN_LIMIT_REACHED:
-		stop = Full
+		return Full
 	}
-	return int32(id), stop, err
+	return GoOn
 }
 
 // Stream makes up to limit tokens and hands their text to piece, in whole characters. An error
