@@ -348,6 +348,8 @@ class LongCalls(unittest.TestCase):
         self.session.feed([1, 2])
 
     def test_interrupts(self) -> None:
+        # Shells start background jobs with Ctrl-C ignored, and Python leaves that as it is.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         for _ in range(3):
             threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
             before = time.monotonic()
