@@ -97,6 +97,38 @@ fn a_restored_session_goes_on_as_the_saved_one() {
 }
 
 #[test]
+fn input_that_waits_is_saved_as_such() {
+    let (_directory, model) = model();
+    for generated in [0, 2] {
+        let mut original = session(&model, 1);
+        original.feed(&ids(50)).unwrap();
+        generate(&mut original, generated);
+        original.enqueue(&ids(90)).unwrap();
+        // Part of a pass may be done; it is no part of what is saved.
+        original.step_input(Duration::from_micros(50)).unwrap();
+        let mark = original.mark().unwrap();
+        let saved = original.save_to_memory(ALL).unwrap();
+        let mut restored = session(&model, 2);
+        restored.restore_from_memory(&saved).unwrap();
+        assert_eq!(restored.tokens(), original.tokens());
+        assert_eq!(restored.remaining(), original.remaining());
+        let mut fork = restored.fork().unwrap();
+        assert!(logits(&mut restored) == logits(&mut original));
+        assert_eq!(generate(&mut restored, 10), generate(&mut original, 10));
+        // Back to where it waited: a cancel drops what is queued, and only that.
+        for session in [&mut original, &mut restored, &mut fork] {
+            session.rewind(mark, true).unwrap();
+            session.cancel_handle().cancel();
+            assert_eq!(session.step(Duration::MAX).unwrap_err().kind(), ErrorKind::Cancelled);
+            let kept = session.position();
+            assert!((50 + generated..50 + generated + 90).contains(&kept), "{kept}");
+            assert_eq!(session.remaining(), kept.min(1).min(session.remaining()));
+        }
+        assert!(logits(&mut restored) == logits(&mut original));
+    }
+}
+
+#[test]
 fn every_sampling_option_comes_back() {
     let (_directory, model) = model();
     let sampling = SamplingOptions {

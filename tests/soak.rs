@@ -109,7 +109,27 @@ impl Life {
         }
         self.tokens = self.session.tokens().to_vec();
         let length = self.tokens.len();
-        self.marks.retain(|(_, position)| *position <= length);
+        let held: Vec<u64> = self.session.marks().map(|mark| mark.id).collect();
+        self.marks.retain(|(id, _)| held.contains(id));
+        assert!(self.marks.iter().all(|(_, position)| *position <= length));
+    }
+
+    /// Queues and computes in steps, perhaps not to the end.
+    fn step(&mut self, ids: &[u32], rng: &mut Rng) {
+        if self.tokens.len() + ids.len() > LIMIT {
+            return;
+        }
+        self.session.enqueue(ids).unwrap();
+        let wanted = [&self.tokens, ids].concat();
+        let budget = Duration::from_micros(below(rng, 300) as u64);
+        let mut result = Ok(());
+        for _ in 0..1 + below(rng, 8) {
+            result = self.session.step_input(budget).map(drop);
+            if result.is_err() {
+                break;
+            }
+        }
+        self.settle(result, wanted);
     }
 
     fn feed(&mut self, ids: &[u32]) {
@@ -176,7 +196,11 @@ fn sequence(model: &Model, seed: u64) {
                 lives.push(fork);
             }
             0..=3 => life.feed(&some_ids(rng, 70)),
-            4 | 5 => life.generate(1 + below(rng, 6)),
+            4 => life.generate(1 + below(rng, 6)),
+            5 => {
+                let ids = some_ids(rng, 70);
+                life.step(&ids, rng);
+            }
             6 => {
                 // Cancelled before, or at a random point on the way.
                 if below(rng, 2) == 0 {
@@ -222,8 +246,6 @@ fn sequence(model: &Model, seed: u64) {
                 wanted.extend(some_ids(rng, 30));
                 let index = below(rng, count);
                 let other = &mut lives[index];
-                let same = other.tokens.iter().zip(&wanted).take_while(|(a, b)| a == b).count();
-                other.marks.retain(|(_, position)| *position <= same);
                 let result = other.session.set_tokens(&wanted);
                 other.settle(result, wanted);
             }

@@ -31,16 +31,24 @@ pub struct MarkInfo {
 /// One kept position.
 pub(super) struct Mark {
     pub(super) info: MarkInfo,
-    /// The network's state; its position may be one less than the mark's, as a session's.
+    /// The network's state; its position may be less than the mark's, as a session's.
     pub(super) state: State,
+    /// How many of the tokens up to the mark were input that was not computed.
+    pub(super) queued: usize,
     pub(super) output_start: usize,
     pub(super) rng: Rng,
 }
 
 impl Mark {
     fn try_clone(&self) -> Result<Self> {
-        let Self { info, output_start, .. } = *self;
-        Ok(Self { info, output_start, state: self.state.try_clone()?, rng: self.rng.clone() })
+        let Self { info, output_start, queued, .. } = *self;
+        Ok(Self {
+            info,
+            output_start,
+            queued,
+            state: self.state.try_clone()?,
+            rng: self.rng.clone(),
+        })
     }
 }
 
@@ -143,7 +151,7 @@ impl Session {
             return Ok(());
         }
         let info = MarkInfo { id: 0, position: here, automatic: true };
-        let mark = Mark { info, output_start: here, ..self.mark_here()? };
+        let mark = Mark { info, output_start: here, queued: 0, ..self.mark_here()? };
         self.marks.add(mark);
         Ok(())
     }
@@ -153,6 +161,7 @@ impl Session {
             info: MarkInfo { id: 0, position: self.tokens.len(), automatic: false },
             state: self.state.try_clone()?,
             output_start: self.output_start,
+            queued: self.queued(),
             rng: self.sampler.rng().clone(),
         })
     }
@@ -186,8 +195,9 @@ impl Session {
         if random {
             self.sampler.set_rng(mark.rng.clone());
         }
-        let position = mark.info.position;
+        let (position, queued) = (mark.info.position, mark.queued);
         self.tokens.truncate(position);
+        self.resume_queue(queued);
         self.marks.cut(position);
         self.logits_position = None;
         Ok(())

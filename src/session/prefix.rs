@@ -108,19 +108,21 @@ impl Session {
             self.marks.cut(common);
             self.output_start = self.tokens.len();
             self.logits_position = None;
+            self.resume_queue(0);
             self.state = state;
             return Ok(self.state.position - own);
         }
         if common >= self.state.position {
             // Tokens behind the state are not computed yet and can simply be dropped.
-            self.tokens.truncate(common);
+            self.cut_queue(common);
         } else {
-            let (state, length) = match self.marks.before(common) {
-                Some(mark) => (mark.state.try_clone()?, mark.info.position),
-                None => (State::new(self.model.network()?.config())?, 0),
+            let (state, length, queued) = match self.marks.before(common) {
+                Some(mark) => (mark.state.try_clone()?, mark.info.position, mark.queued),
+                None => (State::new(self.model.network()?.config())?, 0, 0),
             };
             self.state = state;
             self.tokens.truncate(length);
+            self.resume_queue(queued);
             self.logits_position = None;
         }
         self.output_start = self.output_start.min(self.tokens.len());

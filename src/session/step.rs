@@ -250,12 +250,30 @@ impl Session {
 
     /// Whether there is input that is not computed.
     pub(super) fn has_input(&self) -> bool {
-        self.stepping.queued.min(self.remaining()) > 0
+        self.queued() > 0
+    }
+
+    /// How many tokens at the end of the sequence are input that is not computed.
+    pub(super) fn queued(&self) -> usize {
+        self.stepping.queued.min(self.remaining())
+    }
+
+    /// Takes over a sequence whose last `queued` tokens are input that is not computed.
+    pub(super) fn resume_queue(&mut self, queued: usize) {
+        self.stepping.forget_input();
+        self.stepping.queued = queued;
+    }
+
+    /// Cuts the sequence to its first `length` tokens, where the state needs none of the rest.
+    pub(super) fn cut_queue(&mut self, length: usize) {
+        let left = self.queued().saturating_sub(self.tokens.len().saturating_sub(length));
+        self.tokens.truncate(length);
+        self.resume_queue(left);
     }
 
     /// Forgets input that is not computed. A generated token that waits to be computed stays.
     pub(super) fn drop_queue(&mut self) {
-        let queued = self.stepping.queued.min(self.remaining());
+        let queued = self.queued();
         if queued > 0 {
             self.tokens.truncate(self.tokens.len() - queued);
             self.output_start = self.tokens.len();

@@ -13,15 +13,15 @@
 //!    56  u32 format of keys and values (element bytes, kind), u32 0
 //!    64  u64 tokens                 72  u64 tokens computed
 //!    80  u64 bytes of attachment    88  u32 marks, u32 entries of logit bias
-//!    96  u64 name of the next mark  104 u64 0
+//!    96  u64 name of the next mark  104 u64 tokens queued, not computed
 //!   112  u64 0                      120 u64 XXH64 of the 120 bytes before
 //! tokens, u32 each
 //! sampling: see `sampling_words`; random stream, 4 u64; bias, (u32 id, f32) each
 //! u64 where the model's output begins
 //! attachment
 //! state: hidden [H] f32; delta, conv f32; for each attention layer its pages
-//! for each mark: u64 name, position, automatic, output start, tokens computed; random
-//!     stream; hidden, delta, conv (its keys and values are a beginning of the session's)
+//! for each mark: u64 name, position, automatic, output start, tokens computed and queued;
+//!     random stream; hidden, delta, conv (its keys and values are a beginning of the session's)
 //! u64 XXH64 of everything behind the header
 //! ```
 //!
@@ -73,6 +73,7 @@ struct Header {
     marks: u32,
     bias: u32,
     next_mark: u64,
+    queued: u64,
 }
 
 impl Session {
@@ -132,8 +133,9 @@ impl Session {
         }
         for mark in self.marks_to_save(options) {
             let MarkInfo { id, position, automatic } = mark.info;
-            let computed = mark.state.position as u64;
-            let words = [id, position as u64, automatic.into(), mark.output_start as u64, computed];
+            let numbers = [position, mark.output_start, mark.state.position, mark.queued];
+            let [position, output_start, computed, queued] = numbers.map(|number| number as u64);
+            let words = [id, position, automatic.into(), output_start, computed, queued];
             words.into_iter().try_for_each(|word| out.u64(word))?;
             save_rng(&mut out, &mark.rng)?;
             save_fixed(&mut out, &mark.state)?;
@@ -213,6 +215,7 @@ impl Session {
         self.attachment = attachment;
         self.marks.held = marks;
         self.marks.next_id = self.marks.next_id.max(header.next_mark);
+        self.resume_queue(header.queued as usize);
         self.logits_position = None;
         self.last_fed = super::Fed::default();
         Ok(())
@@ -278,6 +281,7 @@ impl Session {
             bias: u32::try_from(bias)
                 .map_err(|_| Error::unsupported("more than 2^32 entries of logit bias"))?,
             next_mark: self.marks.next_id,
+            queued: self.queued() as u64,
         };
         header.total = self
             .expected_total(&header)
@@ -363,7 +367,7 @@ impl Session {
         }
         let damaged =
             |what: &str| Err(Error::format(format!("the saved session is damaged: {what}")));
-        if header.computed > header.tokens || header.tokens - header.computed > 1 {
+        if !waiting(header.tokens, header.computed, header.queued) {
             return damaged("more is computed than there is, or less than there must be");
         }
         if header.attachment > MAX_ATTACHMENT as u64 {
@@ -393,6 +397,7 @@ impl Header {
         put(88, &self.marks.to_le_bytes());
         put(92, &self.bias.to_le_bytes());
         put(96, &self.next_mark.to_le_bytes());
+        put(104, &self.queued.to_le_bytes());
         let sum = checksum(&raw[..120]);
         raw[120..].copy_from_slice(&sum.to_le_bytes());
         raw
@@ -423,8 +428,15 @@ impl Header {
             marks: u32_at(88),
             bias: u32_at(92),
             next_mark: u64_at(96),
+            queued: u64_at(104),
         })
     }
+}
+
+/// Whether of so many tokens, so many computed, the rest is queued input and at most one
+/// generated token in front of it.
+fn waiting(tokens: u64, computed: u64, queued: u64) -> bool {
+    tokens.checked_sub(computed).and_then(|rest| rest.checked_sub(queued)).is_some_and(|n| n <= 1)
 }
 
 /// The name of a way of computing, in the room that the header has for it.
@@ -449,7 +461,7 @@ fn element_code(shape: KvShape) -> u32 {
 /// Words of the sampling options.
 const SAMPLING_WORDS: usize = 15;
 /// 64-bit words in front of a mark's state.
-const MARK_WORDS: u64 = 9;
+const MARK_WORDS: u64 = 10;
 
 /// The sampling options, without the bias.
 fn sampling_words(options: &SamplingOptions) -> [u32; SAMPLING_WORDS] {
@@ -525,23 +537,26 @@ fn load_mark(
     state: &State,
     config: &crate::checkpoint::Config,
 ) -> Result<Mark> {
-    let words = [input.u64()?, input.u64()?, input.u64()?, input.u64()?, input.u64()?];
-    let [id, position, automatic, output_start, computed] = words;
+    let mut words = [0; 6];
+    for word in &mut words {
+        *word = input.u64()?;
+    }
+    let [id, position, automatic, output_start, computed, queued] = words;
     let rng = load_rng(input)?;
     let mut own = State::new(config)?;
     load_fixed(input, &mut own)?;
     let damaged = || Error::format("the saved session is damaged: a mark behind its end");
-    let computed = usize::try_from(computed).map_err(|_| damaged())?;
-    let position = usize::try_from(position).map_err(|_| damaged())?;
-    if computed > position || position - computed > 1 || computed > state.position {
+    if !waiting(position, computed, queued) || computed > state.position as u64 {
         return Err(damaged());
     }
+    let size = |number: u64| usize::try_from(number).map_err(|_| damaged());
+    let (computed, position, queued) = (size(computed)?, size(position)?, size(queued)?);
     own.position = computed;
     for (to, from) in own.kv.iter_mut().zip(&state.kv) {
         *to = from.fork()?;
         to.truncate(computed);
     }
     let info = MarkInfo { id, position, automatic: automatic != 0 };
-    let output_start = usize::try_from(output_start).map_err(|_| damaged())?;
-    Ok(Mark { info, state: own, output_start, rng })
+    let output_start = size(output_start)?;
+    Ok(Mark { info, state: own, output_start, queued, rng })
 }
