@@ -2,7 +2,8 @@
 //! several models and busy hosts beside each other.
 //!
 //! ```text
-//! cargo bench --bench sharing -- --model DIR [--threads 2] [--measure step,cancel,batch,busy,two]
+//! cargo bench --bench sharing -- --model DIR [--threads 2] [--weights stored|int8|int4]
+//!     [--measure step,cancel,batch,busy,two]
 //!     [--prompt 2000] [--budget 4000] [--calls 1000] [--sessions 8] [--output 16]
 //! ```
 //!
@@ -15,11 +16,12 @@ use std::time::{Duration, Instant};
 
 use qwen35::sampling::SamplingOptions;
 use qwen35::session::{Step, batch_step};
-use qwen35::{Model, ModelOptions, Session, SessionOptions};
+use qwen35::{Model, ModelOptions, Session, SessionOptions, WeightFormat};
 
 struct Arguments {
     model: PathBuf,
     threads: usize,
+    weights: WeightFormat,
     measure: Vec<String>,
     prompt: usize,
     budget: u64,
@@ -43,7 +45,11 @@ fn main() {
 }
 
 fn open(arguments: &Arguments) -> Model {
-    let options = ModelOptions { threads: arguments.threads, ..ModelOptions::default() };
+    let options = ModelOptions {
+        threads: arguments.threads,
+        weights: arguments.weights,
+        ..ModelOptions::default()
+    };
     Model::open(&arguments.model, &options).unwrap_or_else(|e| fail(&e.to_string()))
 }
 
@@ -271,6 +277,7 @@ fn parse() -> Arguments {
     let mut parsed = Arguments {
         model: PathBuf::new(),
         threads: 2,
+        weights: WeightFormat::Stored,
         measure: ["step", "cancel", "batch", "busy", "two"].map(String::from).to_vec(),
         prompt: 2000,
         budget: 4000,
@@ -285,6 +292,14 @@ fn parse() -> Arguments {
         match option.as_str() {
             "--model" => parsed.model = value().into(),
             "--threads" => parsed.threads = number(&value()),
+            "--weights" => {
+                parsed.weights = match value().as_str() {
+                    "stored" => WeightFormat::Stored,
+                    "int8" => WeightFormat::Int8,
+                    "int4" => WeightFormat::Int4,
+                    other => fail(&format!("--weights {other}: stored, int8 or int4")),
+                }
+            }
             "--measure" => parsed.measure = value().split(',').map(String::from).collect(),
             "--prompt" => parsed.prompt = number(&value()),
             "--budget" => parsed.budget = number(&value()) as u64,

@@ -14,7 +14,7 @@
 //! carries data from one region to the next is an argument, or [`Compute::kept`], or filled
 //! by [`Compute::prepare`].
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -50,9 +50,13 @@ struct Clock {
     stopped: AtomicBool,
     /// Something was done since the clock was set: even the shortest time gets it forward.
     moved: AtomicBool,
-    /// Nanoseconds of the longest task.
-    longest: AtomicU64,
+    /// How many tasks took how long: four counts to each doubling of the nanoseconds.
+    durations: [AtomicU32; 4 * 40],
 }
+
+/// So much of the tasks are no longer than what [`Pace::task_time`] says. The others are
+/// mostly those that the system took the core away from.
+const TYPICAL: f64 = 0.9;
 
 impl Default for Clock {
     fn default() -> Self {
@@ -60,7 +64,7 @@ impl Default for Clock {
             deadline: None,
             stopped: AtomicBool::new(false),
             moved: AtomicBool::new(false),
-            longest: AtomicU64::new(0),
+            durations: [const { AtomicU32::new(0) }; 4 * 40],
         }
     }
 }
@@ -92,9 +96,21 @@ impl Pace {
         self.book.try_lock().is_ok_and(|book| book.met < book.completed)
     }
 
-    /// The longest that a task took since this was last asked.
-    pub fn longest_task(&mut self) -> Duration {
-        Duration::from_nanos(std::mem::take(self.clock.longest.get_mut()))
+    /// What a long task took, typically, since this was last asked; zero if there were none.
+    pub fn task_time(&mut self) -> Duration {
+        let counts = self.clock.durations.each_mut().map(|count| std::mem::take(count.get_mut()));
+        let most = TYPICAL * counts.iter().map(|&count| f64::from(count)).sum::<f64>();
+        let mut sum = 0.0;
+        let found = counts.iter().position(|&count| {
+            sum += f64::from(count);
+            sum > 0.0 && sum >= most
+        });
+        found.map_or(Duration::ZERO, |at| {
+            // The middle of what is counted there.
+            Duration::from_nanos(
+                (2f64.powi(at as i32 / 4) * (1.125 + (at % 4) as f64 / 4.0)) as u64,
+            )
+        })
     }
 }
 
@@ -113,8 +129,11 @@ impl Clock {
 
     fn end(&self, began: Instant) {
         self.moved.store(true, Ordering::Relaxed);
-        let took = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.longest.fetch_max(took, Ordering::Relaxed);
+        let took = began.elapsed().as_nanos().max(4) as u64;
+        let doubling = took.ilog2();
+        let quarter = (took >> (doubling - 2)) & 3;
+        let at = (4 * doubling as usize + quarter as usize).min(self.durations.len() - 1);
+        self.durations[at].fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -310,6 +329,18 @@ mod tests {
                 assert_eq!(*sums.lock().unwrap(), [20 * units, units]);
             }
         }
+    }
+
+    #[test]
+    fn task_time_is_not_that_of_the_odd_one() {
+        let mut pace = Pace::default();
+        assert_eq!(pace.task_time(), Duration::ZERO);
+        let ago = |us| Instant::now() - Duration::from_micros(us);
+        (0..95).for_each(|_| pace.clock.end(ago(1_000)));
+        (0..5).for_each(|_| pace.clock.end(ago(1_000_000)));
+        let time = pace.task_time();
+        assert!((Duration::from_micros(900)..Duration::from_millis(100)).contains(&time));
+        assert_eq!(pace.task_time(), Duration::ZERO);
     }
 
     #[test]

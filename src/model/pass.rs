@@ -88,9 +88,9 @@ impl Pass {
         Ok(true)
     }
 
-    /// The longest that a task took: what a step goes beyond its deadline.
-    pub fn longest_task(&mut self) -> Duration {
-        self.pace.longest_task()
+    /// What a long task took, typically: so far a step goes beyond its deadline.
+    pub fn task_time(&mut self) -> Duration {
+        self.pace.task_time()
     }
 
     /// The workspace of a pass that is complete or lost, for other passes.

@@ -63,6 +63,8 @@ impl Default for Stepping {
 
 /// Tokens computed together while it is not known how long that takes.
 const FIRST_CHUNK: usize = 32;
+/// Tasks over so few tokens are short on any machine.
+const LEAST_CHUNK: usize = 16;
 
 impl Stepping {
     /// For a fork: the same input is queued, nothing is in progress.
@@ -80,16 +82,14 @@ impl Stepping {
         (self.queued, self.turns) = (0, [None; 3]);
     }
 
-    /// Chooses the next chunk after one of `tokens` tokens whose longest task took `longest`:
-    /// a step can be late by one task, which should be a small part of its `budget`.
-    fn adapt(&mut self, tokens: usize, longest: Duration, budget: Duration) {
-        let room = (budget / 4).as_nanos().max(1);
-        let longest = longest.as_nanos().max(1);
-        if longest > room {
-            // Tasks shrink with the chunk, though not quite as much.
-            let fitting = tokens as u128 * room / longest;
-            self.chunk = (fitting as usize).clamp(1, MAX_CHUNK);
-        } else if tokens >= self.chunk && 2 * longest <= room {
+    /// Chooses the next chunk after one of `tokens` tokens whose long tasks took `task_time`:
+    /// a step is late by one task, which should be a small part of its `budget`. Small chunks
+    /// cost speed, since weights are read for each.
+    fn adapt(&mut self, tokens: usize, task_time: Duration, budget: Duration) {
+        let room = budget / 4;
+        if task_time > room {
+            self.chunk = (tokens.min(self.chunk) / 2).max(LEAST_CHUNK);
+        } else if tokens >= self.chunk && 2 * task_time <= room {
             self.chunk = (self.chunk * 2).min(MAX_CHUNK);
         }
     }
@@ -198,13 +198,13 @@ impl Session {
                 }
             };
             if advance(&mut pass, c, network, state, workspace, deadline, |_| Ok(()))? {
-                return Ok(Some((pass.tokens().len(), pass.longest_task())));
+                return Ok(Some((pass.tokens().len(), pass.task_time())));
             }
             state.unfinished = Some(Box::new(Unfinished::Pass(pass)));
             Ok(None)
         })?;
-        if let Some((tokens, longest)) = finished {
-            self.stepping.adapt(tokens, longest, budget);
+        if let Some((tokens, task_time)) = finished {
+            self.stepping.adapt(tokens, task_time, budget);
             self.mark_turn()?;
         }
         Ok(finished.is_some())
