@@ -209,6 +209,29 @@ fn wrong_calls_change_nothing() {
     assert!(session_a.logits().unwrap() == fresh.logits().unwrap());
 }
 
+/// Penalties that count output only go on counting from where it began.
+#[test]
+fn feeding_nothing_changes_nothing() {
+    let (_directory, model) = model();
+    let made = |between: fn(&mut Session)| {
+        let mut session = session(&model);
+        let greedy = SamplingOptions::greedy();
+        let strong = SamplingOptions { presence_penalty: 100.0, ..greedy };
+        session.set_sampling(strong).unwrap();
+        session.feed(&ids(9)).unwrap();
+        let made = (0..12).map(|_| {
+            between(&mut session);
+            generate(&mut session, 1)[0]
+        });
+        made.collect::<Vec<_>>()
+    };
+    let plain = made(|_| ());
+    let different = plain.iter().collect::<std::collections::BTreeSet<_>>().len();
+    assert_eq!(different, plain.len(), "the penalty is at work: {plain:?}");
+    assert_eq!(made(|session| session.feed(&[]).unwrap()), plain);
+    assert_eq!(made(|session| session.enqueue(&[]).unwrap()), plain);
+}
+
 #[test]
 fn a_tokenizer_only_model_has_no_sessions() {
     let (directory, _model) = model();

@@ -219,6 +219,10 @@ impl Session {
     /// embedding, `ContextOverflow` if they do not fit. Afterwards: `Cancelled`,
     /// `OutOfMemory`; [`Session::position`] then tells how many were taken.
     pub fn feed(&mut self, tokens: &[u32]) -> Result<()> {
+        if tokens.is_empty() {
+            // Nothing happens: penalties go on counting from where the output began.
+            return Ok(());
+        }
         self.check_ids(tokens)?;
         self.check_room(self.tokens.len(), tokens.len())?;
         self.append(tokens)

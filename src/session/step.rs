@@ -102,6 +102,9 @@ impl Session {
     /// # Errors
     /// As [`Session::feed`], before anything is queued.
     pub fn enqueue(&mut self, tokens: &[u32]) -> Result<()> {
+        if tokens.is_empty() {
+            return Ok(());
+        }
         self.check_ids(tokens)?;
         self.check_room(self.tokens.len(), tokens.len())?;
         self.queue(tokens)
