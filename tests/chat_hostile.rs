@@ -68,6 +68,21 @@ fn endless_work_is_stopped() {
     assert!(failure("{{ 'x' * 10000000000 }}").contains(stopped));
     assert!(failure("{{ 'x'.ljust(10000000000) }}").contains(stopped));
     failure("{{ [1] * 10000000000 }}");
+    // Fields that are wide, and many fields, separators or values that are long.
+    for source in [
+        "{{ '{:>10000000000}'.format(1) }}",
+        "{{ '{:.10000000000f}'.format(1.5) }}",
+        "{{ ('{0}' * 100000).format('a' * 100000) }}",
+        "{{ ('{a}' * 100000).format(a='a' * 100000) }}",
+        "{{ ('%s' * 10000) | format(*['a' * 100000] * 10000) }}",
+        "{{ ('%(a)s' * 100000) | format({'a': 'a' * 100000}) }}",
+        "{{ '%010000000000d' | format(1) }}",
+        "{{ ''.join(['a' * 1000000] * 90000) }}",
+        "{{ ('a' * 1000000).join(['b'] * 90000) }}",
+        "{% set l = range(90000) | list %}{% for i in range(90000) %}{{ l.count(1) }}{% endfor %}",
+    ] {
+        assert!(failure(source).contains(stopped), "{source}");
+    }
     // A small value that is huge when written out.
     for write in
         ["ns.x", "ns.x | tojson", "ns.x | string", "ns.x ~ ''", "ns.x | join", "ns.x | trim"]

@@ -1,9 +1,10 @@
 //! Filters, tests and functions of Jinja where minijinja's own differ from Python's.
 
-use minijinja::value::ValueKind;
+use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
 use super::arguments::{Any, Arguments};
+use super::format::{self, Style};
 use super::{methods, prepare, python, tojson, values};
 
 pub(super) fn add(env: &mut Environment<'_>) {
@@ -11,6 +12,7 @@ pub(super) fn add(env: &mut Environment<'_>) {
     env.add_filter("string", |state: &State, value: &Value| python::str(state, value));
     env.add_filter("trim", trim);
     env.add_filter("join", join);
+    env.add_filter("format", format);
     env.add_filter("default", default);
     env.add_filter("d", default);
     env.add_filter("int", int);
@@ -37,8 +39,7 @@ fn join(state: &State, value: &Value, args: Any) -> Result<String, Error> {
     let attribute = args.some(1, "attribute")?;
     args.finish(2)?;
     let separator = separator.map_or(Ok(String::new()), |v| python::str(state, &v))?;
-    let mut writer = python::Writer::new(state);
-    for (i, item) in value.try_iter()?.checked().enumerate() {
+    let items = value.try_iter()?.checked().map(|item| {
         let mut item = item?;
         if let Some(attribute) = &attribute {
             for part in attribute.to_string().split('.') {
@@ -48,13 +49,16 @@ fn join(state: &State, value: &Value, args: Any) -> Result<String, Error> {
                 };
             }
         }
-        if i > 0 {
-            writer.push(&separator);
-        }
-        writer.push(&python::str(state, &item)?);
-        writer.pay()?;
-    }
-    Ok(writer.text)
+        Ok(item)
+    });
+    python::join(state, items, &separator)
+}
+
+/// `text | format(values..)`: the engine's own, once it is paid for.
+fn format(state: &mut State, value: &Value, args: Any) -> Result<Value, Error> {
+    let values: Vec<Value> = args.0.into_iter().map(ValueOrKwargs::into_value).collect();
+    format::pay(state, Style::Percent, value.as_str().unwrap_or_default(), &values)?;
+    minijinja::filters::format(state, value, Rest(values.into_iter().map(Into::into).collect()))
 }
 
 /// `value | default(default_value='', boolean=false)`.

@@ -5,7 +5,8 @@ use minijinja::{Error, ErrorKind, State, Value};
 use minijinja_contrib::pycompat;
 
 use super::arguments::Arguments;
-use super::python::is_space;
+use super::format::{self, Style};
+use super::python::{self, is_space};
 
 /// Called by the engine for a method that a value itself does not have.
 pub(super) fn call(
@@ -18,6 +19,10 @@ pub(super) fn call(
         && let Some(result) = string_method(state, text, method, args)?
     {
         return Ok(result);
+    }
+    if method == "count" {
+        // It looks at every item, which the engine does not count.
+        state.consume_fuel(value.len().unwrap_or(0) as u64 / 16)?;
     }
     pycompat::unknown_method_callback(state, value, method, args)
 }
@@ -97,6 +102,14 @@ fn string_method(
         "title" => {
             let () = from_args(args)?;
             Value::from(title(s))
+        }
+        "join" => {
+            let (values,): (&Value,) = from_args(args)?;
+            Value::from(python::join(state, values.try_iter()?.checked(), s)?)
+        }
+        "format" => {
+            format::pay(state, Style::Braces, s, args)?;
+            return Ok(None);
         }
         "ljust" | "rjust" | "center" | "zfill" => {
             let (width, fill): (usize, Option<&str>) = from_args(args)?;

@@ -17,6 +17,7 @@ mod arguments;
 mod continuation;
 mod environment;
 mod filters;
+mod format;
 mod json;
 mod json_text;
 mod lexer;

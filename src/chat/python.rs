@@ -88,6 +88,23 @@ pub(super) fn str(state: &State, value: &Value) -> Result<String, Error> {
     Ok(writer.text)
 }
 
+/// The items as texts with `separator` between them, paid for while it grows.
+pub(super) fn join(
+    state: &State,
+    items: impl Iterator<Item = Result<Value, Error>>,
+    separator: &str,
+) -> Result<String, Error> {
+    let mut writer = Writer::new(state);
+    for (i, item) in items.enumerate() {
+        if i > 0 {
+            writer.push(separator);
+        }
+        writer.push(&str(state, &item?)?);
+        writer.pay()?;
+    }
+    Ok(writer.text)
+}
+
 /// Python's `repr(value)`.
 fn repr(w: &mut Writer, value: &Value) -> Result<(), Error> {
     match value.kind() {
