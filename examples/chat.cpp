@@ -157,6 +157,7 @@ void converse(qwen::Session &session, std::size_t max_tokens) {
         }
         messages = with_user + "," + message("assistant", answer(session, max_tokens));
     }
+    if (std::ferror(stdin) && interrupts == 0) fail(1, "cannot read standard input");
     if (interactive) std::cerr << '\n';
 }
 
@@ -165,8 +166,8 @@ void converse(qwen::Session &session, std::size_t max_tokens) {
 int main(int argc, char **argv) try {
     std::vector<std::string> places;
     for (int i = 1; i < argc; i++) {
-        if (std::strcmp(argv[i], "--help") == 0) {
-            std::cout << help;
+        if (std::strcmp(argv[i], "--help") == 0 || std::strcmp(argv[i], "-h") == 0) {
+            if (!(std::cout << help << std::flush)) fail(1, "cannot write to standard output");
             return 0;
         }
         if (argv[i][0] == '-') fail(2, std::string("unknown option ") + argv[i] + "; see --help");

@@ -250,4 +250,11 @@ void host_flush(void) {
     if (fflush(stdout) != 0) {
         host_die(HOST_FAILED, "cannot write to standard output: %s", strerror(errno));
     }
+    if (ferror(stdout)) { /* an earlier write failed, and nothing of it is left to flush */
+        host_die(HOST_FAILED, "cannot write to standard output");
+    }
+}
+
+int host_wants_help(const char *argument) {
+    return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
 }

@@ -37,6 +37,8 @@ void host_add_json(host_bytes *bytes, const char *data, size_t length);
 /* All of standard input. Exits if it cannot be read. */
 host_bytes host_read_input(void);
 
+/* 1 for "--help" and "-h". */
+int host_wants_help(const char *argument);
 /* A whole number from `low` to `high`, or exit with HOST_USAGE naming `what`. */
 long long host_integer(const char *text, const char *what, long long low, long long high);
 /* A decimal number from `low` to `high`, or exit with HOST_USAGE naming `what`. */

@@ -19,7 +19,7 @@ static const char help[] =
     "  --isa NAME    scalar, avx2, avx512 or auto (default)\n"
     "  --weights NAME  bf16 (as stored, default), or int8 or int4, made at open\n"
     "  --compute NAME  exact (default with bf16) or fast (default with int8 and int4)\n"
-    "  --help        this text\n";
+    "  -h, --help    this text\n";
 
 typedef struct {
     float value;
@@ -62,7 +62,7 @@ int main(int argc, char **argv) {
     host_name = "qwen-ids";
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
-        if (strcmp(argv[i], "--help") == 0) {
+        if (host_wants_help(argv[i])) {
             fputs(help, stdout);
             host_flush();
             return 0;

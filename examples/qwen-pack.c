@@ -21,7 +21,7 @@ static const char help[] =
     "  --info     what FILE (or a folder) takes in memory, with a session of CONTEXT tokens\n"
     "             (default: 2048)\n"
     "  --quiet    no progress\n"
-    "  --help     this text\n";
+    "  -h, --help this text\n";
 
 static volatile sig_atomic_t interrupted;
 
@@ -74,7 +74,7 @@ int main(int argc, char **argv) {
     int shown = isatty(STDERR_FILENO) ? -1 : -2;
     host_name = "qwen-pack";
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0) {
+        if (host_wants_help(argv[i])) {
             fputs(help, stdout);
             host_flush();
             return 0;

@@ -19,7 +19,7 @@ static const char help[] =
     "  --chat      an object {\"messages\": [...], \"tools\": ..., \"enable_thinking\": ...,\n"
     "              \"add_generation_prompt\": ...} or an array of messages: the ids of the\n"
     "              conversation, rendered by the model's template\n"
-    "  --help      this text\n";
+    "  -h, --help  this text\n";
 
 static void *allocate(size_t count, size_t size) {
     void *memory = calloc(count + 1, size);
@@ -73,7 +73,7 @@ int main(int argc, char **argv) {
     int special = 0, back = 0, chat = 0;
     host_name = "qwen-tokenize";
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0) {
+        if (host_wants_help(argv[i])) {
             fputs(help, stdout);
             host_flush();
             return 0;

@@ -43,7 +43,7 @@ static const char help[] =
     "                      faster and smaller, a little less exact\n"
     "  --compute NAME      exact (default with bf16) or fast (default with int8 and int4)\n"
     "  --stats             timings after each answer; on a terminal they are always shown\n"
-    "  --help              this text\n"
+    "  -h, --help          this text\n"
     "  --                  what follows is no option\n"
     "\n"
     "In a conversation: /reset starts anew, /exit or Ctrl-D leaves. Ctrl-C cancels the\n"
@@ -474,16 +474,17 @@ static settings parse(int argc, char **argv) {
     set.top_p = 1;
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i], *value = NULL;
+        if (options && host_wants_help(name)) {
+            fputs(help, stdout);
+            host_flush();
+            exit(0);
+        }
         if (!options || name[0] != '-' || name[1] != '-') {
             places[count++] = argv[i];
             continue;
         }
         if (strcmp(name, "--") == 0) {
             options = 0;
-        } else if (strcmp(name, "--help") == 0) {
-            fputs(help, stdout);
-            host_flush();
-            exit(0);
         } else if (strcmp(name, "--chat") == 0 || strcmp(name, "--sample") == 0) {
             set.mode = name[2] == 'c' ? CHAT : SAMPLE;
             before = count;

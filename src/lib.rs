@@ -23,6 +23,7 @@
 //! | [`engine`] | an opened checkpoint: network, tokenizer, template, threads |
 //! | [`pack`] | a checkpoint to one packed file |
 //! | [`log`] | messages for the host, silent by default |
+//! | `files` | reading files of a stranger, and showing their contents in messages |
 //! | [`session`] | a sequence being continued: feed, next token, cancel, score |
 //! | [`conversation`] | turns over a session: typed pieces of the reply, tool calls, history |
 //! | `capi` | the C ABI, and the only home of `extern "C"` |
@@ -32,6 +33,7 @@ pub mod checkpoint;
 pub mod conversation;
 pub mod engine;
 pub mod error;
+mod files;
 pub mod kernels;
 pub mod log;
 pub mod model;

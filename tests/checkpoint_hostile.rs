@@ -329,7 +329,7 @@ fn broken_sets_of_shards_are_refused() {
     for path in ["../x.safetensors", "/etc/passwd", "a/../../x", "", ".", "./x", "a\0b"] {
         let dir = sharded();
         edit(&dir, &|v| v["weight_map"][UP] = json!(path));
-        refused_cheaply(dir.path(), &[index, "leads out of the folder"]);
+        refused_cheaply(dir.path(), &[index, "is no path inside the folder"]);
     }
     let dir = sharded();
     std::fs::create_dir(dir.join("sub")).unwrap();
@@ -478,6 +478,14 @@ fn files_that_are_no_weight_files_are_refused() {
     std::fs::remove_dir(&file).unwrap();
     std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
     refused_cheaply(dir.path(), &["model.safetensors", "not a regular file"]);
+
+    // What stands in the file's place when it was never fetched.
+    std::fs::remove_file(&file).unwrap();
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:04b1\nsize 1746942600\n";
+    std::fs::write(&file, pointer).unwrap();
+    refused_cheaply(dir.path(), &["model.safetensors", "Git LFS pointer", "git lfs pull"]);
+    std::fs::write(&file, "<!DOCTYPE html><html>Not found</html>").unwrap();
+    refused_cheaply(dir.path(), &["it begins with \"<!DOCTYPE html"]);
 }
 
 #[test]

@@ -79,6 +79,7 @@ fn help_and_wrong_arguments() {
     for name in ["qwen", "qwen-ids", "qwen-tokenize", "qwen-pack", "chat"] {
         let help = answer(name, &["--help"], b"");
         assert!(help.starts_with(&format!("usage: {name} ")), "{help}");
+        assert_eq!(answer(name, &["-h"], b""), help);
         refused(name, &["--nonsense"], b"", 2, "--nonsense");
     }
     refused("qwen", &[], b"", 2, "usage:");
@@ -99,6 +100,39 @@ fn help_and_wrong_arguments() {
     refused("qwen-ids", &[DEMO, "1", "3", "--isa", "mmx"], b"", 2, "--isa");
     refused("qwen-tokenize", &[], b"", 2, "usage:");
     refused("chat", &["1", "2", "3", "4"], b"", 2, "too many");
+}
+
+#[test]
+fn a_full_disk_and_closed_streams_are_failures() {
+    let failing = |name: &str, redirection: &str, arguments: &str, part: &str| {
+        let line = format!("exec {} {arguments} {redirection}", host(name).display());
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &line]).current_dir(c::root());
+        let output = shell.output().unwrap();
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{line}: {error}");
+        assert!(error.contains(part), "{line}: {error}");
+    };
+    let folder = TempDir::new();
+    let ids = folder.join("ids");
+    std::fs::write(&ids, "300 ".repeat(100_000)).unwrap();
+    let full = "cannot write to standard output";
+    for name in ["qwen", "qwen-ids", "qwen-tokenize", "qwen-pack", "chat"] {
+        failing(name, "> /dev/full", "--help", full);
+    }
+    // What does not fit into the buffers fails before the last flush.
+    failing(
+        "qwen-tokenize",
+        &format!("< {} > /dev/full", ids.display()),
+        "examples/demo-model",
+        full,
+    );
+    let decode = "examples/demo-model --decode";
+    failing("qwen-tokenize", &format!("< {} > /dev/full", ids.display()), decode, full);
+    failing("qwen", "> /dev/full", "examples/demo-model Hi 3", full);
+    for (name, arguments) in [("qwen", "--chat"), ("chat", ""), ("qwen-tokenize", DEMO)] {
+        failing(name, "<&-", arguments, "cannot read standard input");
+    }
 }
 
 #[test]

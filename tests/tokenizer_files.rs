@@ -1,11 +1,16 @@
 //! Tokenizer files that are damaged, or of another kind than this tokenizer: each is refused with
 //! an error that says what and where.
 
+#[path = "support/temp.rs"]
+mod temp;
+
 use std::path::Path;
 
+use qwen35::chat::ChatTemplate;
 use qwen35::tokenizer::{AddedTokens, Tokenizer};
 use qwen35::{Error, ErrorKind};
 use serde_json::{Value, json};
+use temp::TempDir;
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tokenizer/small");
 
@@ -133,7 +138,11 @@ fn added_tokens_are_checked() {
         move |f: &mut Value| f["added_tokens"].as_array_mut().unwrap().extend(tokens)
     };
     refused(ErrorKind::Format, &["\"<x>\"", "(id 5)", "another token"], with(&[token(5, "<x>")]));
-    refused(ErrorKind::Format, &["same id 9000"], with(&[token(9000, "<x>"), token(9000, "<y>")]));
+    refused(
+        ErrorKind::Format,
+        &["<y>", "(id 9000)", "has the same id"],
+        with(&[token(9000, "<x>"), token(9000, "<y>")]),
+    );
     refused(ErrorKind::Format, &["id 9000 too"], with(&[token(9000, "<x>"), token(9001, "<x>")]));
     refused(ErrorKind::Format, &["empty"], with(&[token(9000, "")]));
     refused(ErrorKind::Format, &["id 3000000000"], with(&[token(3_000_000_000, "<x>")]));
@@ -203,4 +212,33 @@ fn damaged_text_is_an_error_with_a_place() {
 fn a_folder_without_the_file_is_an_io_error_with_its_path() {
     let result = Tokenizer::from_dir(Path::new("/nonexistent-folder"));
     check_error(result, ErrorKind::Io, &["/nonexistent-folder/tokenizer.json"]);
+}
+
+#[test]
+fn what_is_no_file_is_not_waited_for_and_a_broken_link_is_not_absence() {
+    let names = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"];
+    let read = |dir: &TempDir| {
+        let tokenizer = Tokenizer::from_dir(dir.path())?;
+        ChatTemplate::from_dir(dir.path(), &["<|im_end|>"])?;
+        Ok::<_, qwen35::Error>(tokenizer)
+    };
+    for name in names {
+        let dir = TempDir::new();
+        std::fs::write(dir.join("tokenizer.json"), small_json().to_string()).unwrap();
+        assert!(read(&dir).is_ok());
+        let path = dir.join(name);
+        let _ = std::fs::remove_file(&path);
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        check_error(read(&dir), ErrorKind::Io, &[name, "not a regular file"]);
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        check_error(read(&dir), ErrorKind::Io, &[name, "not a regular file"]);
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("../blobs/1234", &path).unwrap();
+        check_error(read(&dir), ErrorKind::Io, &[name, "a link to ../blobs/1234"]);
+        std::fs::remove_file(&path).unwrap();
+        let huge = std::fs::File::create(&path).unwrap();
+        huge.set_len(1 << 40).unwrap();
+        check_error(read(&dir), ErrorKind::Format, &[name, "expected at most"]);
+    }
 }

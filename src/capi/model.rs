@@ -218,6 +218,11 @@ pub unsafe extern "C" fn qwen_model_options_init(
 /// weights (single or sharded). Weights are mapped into memory. Every tensor is checked before
 /// any is used.
 ///
+/// The weight files must stay as they are until the model is gone. Of one that is cut off the
+/// system ends the process (SIGBUS) at the next touch of the lost part; one that is written over
+/// in place changes the results. Moving a new file into the place of an old one is safe, and so
+/// is removing it.
+///
 /// path, path_length: the file, the folder, or the weight file in it. Bytes as the file system takes
 /// them, used during the call. A relative path is resolved now.
 /// options: NULL, or options, used during the call.

@@ -1,11 +1,11 @@
 //! Where a checkpoint keeps its chat template, and the special tokens that go with it.
 
 use std::fs;
-use std::io::Read;
 use std::path::Path;
 
 use super::json::{Json, get};
-use crate::{Error, Result};
+use crate::error::shown;
+use crate::{Error, Result, files};
 
 /// No chat template is near this size; what is larger is not read.
 const MAX_FILE: u64 = 16 << 20;
@@ -131,26 +131,16 @@ fn special_tokens(config: &[(String, Json)]) -> Vec<(String, String)> {
 
 /// The text of a file; `None` if there is none.
 fn read(path: &Path) -> Result<Option<String>> {
-    let file = match fs::File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::io(path, "open", &error)),
-    };
-    let mut bytes = Vec::new();
-    let read = file.take(MAX_FILE + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Error::io(path, "read", &error))?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err(format_error(path, &format!("expected at most {MAX_FILE} bytes, found more")));
+    if !files::is_listed(path) {
+        return Ok(None);
     }
-    match String::from_utf8(bytes) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) => {
-            let at = error.utf8_error().valid_up_to();
-            Err(format_error(path, &format!("not valid UTF-8 at byte {at}")))
-        }
-    }
+    // Not without its byte order mark: the engine of Transformers sees it, too.
+    String::from_utf8(files::read(path, MAX_FILE)?).map(Some).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        format_error(path, &format!("not valid UTF-8 at byte {at}"))
+    })
 }
 
 fn format_error(path: &Path, what: &str) -> Error {
-    Error::format(format!("{}: {what}", path.display()))
+    Error::format(format!("{}: {what}", shown(path)))
 }

@@ -41,6 +41,7 @@ use minijinja::Value;
 
 pub use request::ChatRequest;
 
+use crate::error::shown;
 use crate::{Error, Result};
 use continuation::Continuation;
 use environment::{Engine, readable};
@@ -115,7 +116,7 @@ impl ChatTemplate {
         }
         Self::build(found.templates, found.special_tokens, added_tokens)
             .map(Some)
-            .map_err(|error| error.within(dir.display()))
+            .map_err(|error| error.within(shown(dir)))
     }
 
     /// What [`ChatTemplate::from_dir`] reads, as one JSON document for a packed file. `None`

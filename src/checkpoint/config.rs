@@ -8,13 +8,13 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::input::{decode, excerpt, read_text};
 use super::packed::{Kind, PackedFile};
 use super::rope::Rope;
 use crate::error::{Error, Result, shown};
+use crate::files::{decode, excerpt, is_listed, read_text};
 
 /// Published files have 3 to 4 kB.
-const MAX_CONFIG: u64 = 4 << 20;
+pub(super) const MAX_CONFIG: u64 = 4 << 20;
 /// Bounds against nonsense, far above every published size, so that products fit in 64 bits.
 const MAX_SIZE: u64 = 1 << 24;
 const MAX_HEADS: u64 = 1 << 14;
@@ -74,7 +74,7 @@ impl Config {
         let text = read_text(&path, MAX_CONFIG)?;
         let mut config = parse(&text).map_err(|e| e.within(shown(&path)))?;
         let path = directory.join("generation_config.json");
-        if std::fs::symlink_metadata(&path).is_ok() {
+        if is_listed(&path) {
             let text = read_text(&path, MAX_CONFIG)?;
             add_generation_ids(&mut config, &text).map_err(|e| e.within(shown(&path)))?;
         }

@@ -6,9 +6,9 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
 
-use super::input::{excerpt, list, open_error, read_text};
 use super::safetensors::{MAX_NAME, MAX_TENSORS};
 use crate::error::{Error, ErrorKind, Result, shown};
+use crate::files::{excerpt, list, open_error, read_text};
 
 /// Published index files have 50 to 200 kB.
 const MAX_INDEX: u64 = 64 << 20;
@@ -37,7 +37,7 @@ impl Index {
             let plain = file.components().all(|c| matches!(c, Component::Normal(_)));
             if name.is_empty() || name.contains('\0') || !plain {
                 return Err(Error::format(format!(
-                    "{}: file name {} leads out of the folder",
+                    "{}: file name {} is no path inside the folder",
                     shown(path),
                     excerpt(&name)
                 )));

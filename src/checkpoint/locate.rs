@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::index::Index;
-use super::input::{list, open_error};
 use crate::error::{Error, ErrorKind, Result, shown};
+use crate::files::{list, open_error};
 
 /// A checkpoint's folder and what to read the weights from.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use half::{bf16, f16};
 use memmap2::{Mmap, MmapMut, MmapOptions, UncheckedAdvice};
 
-use super::input::open_regular;
 use crate::error::{Error, Result, shown};
+use crate::files::open_regular;
 
 /// Memory that belongs to the host program, which lends it until this is dropped.
 ///

@@ -19,7 +19,6 @@ compile_error!("weight files are little-endian and are mapped as they are");
 mod config;
 mod fingerprint;
 mod index;
-mod input;
 mod locate;
 mod mmap;
 mod names;
@@ -38,8 +37,8 @@ pub use config::{Config, LayerKind};
 pub use mmap::HostMemory;
 pub use tensor::{Dtype, Tensor};
 
+use crate::files::{self, excerpt, list};
 use crate::kernels::TileFormat;
-use input::{excerpt, list};
 use mmap::Mapping;
 use names::{Role, split_prefix};
 use packed::{Element, Kind, PackedFile};
@@ -344,11 +343,8 @@ impl Checkpoint {
             let generation = file.section(Kind::Text, GENERATION).map(<[u8]>::to_vec);
             return Ok((file.need(Kind::Text, CONFIG)?.to_vec(), generation));
         }
-        let read = |name: &str| {
-            let path = self.directory.join(name);
-            std::fs::read(&path).map_err(|e| Error::io(&path, "read", &e))
-        };
-        let generation = self.directory.join(GENERATION).exists();
+        let read = |name: &str| files::read(&self.directory.join(name), config::MAX_CONFIG);
+        let generation = files::is_listed(&self.directory.join(GENERATION));
         Ok((read(CONFIG)?, if generation { Some(read(GENERATION)?) } else { None }))
     }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::config::{Config, LayerKind};
-use super::input::list;
 use crate::error::{Error, Result};
+use crate::files::list;
 
 pub(super) const EMBEDDING: &str = "embed_tokens.weight";
 pub(super) const HEAD: &str = "lm_head.weight";

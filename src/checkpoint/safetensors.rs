@@ -11,9 +11,9 @@ use std::ops::Range;
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::input::excerpt;
 use super::tensor::Dtype;
 use crate::error::{Error, Result};
+use crate::files::excerpt;
 
 /// The limit of the reference reader; the header of the 27B model has 150 kB.
 const MAX_HEADER: u64 = 100_000_000;
@@ -51,7 +51,8 @@ pub(super) fn read_header(file: &[u8]) -> Result<HashMap<String, Entry>> {
     let length = u64::from_le_bytes(*length);
     if length == 0 || length > MAX_HEADER {
         return Err(Error::format(format!(
-            "header length {length}, expected 1 to {MAX_HEADER}: not a safetensors file, or damaged"
+            "header length {length}, expected 1 to {MAX_HEADER}: {}",
+            what_else(file)
         )));
     }
     if length > size - 8 {
@@ -66,6 +67,20 @@ pub(super) fn read_header(file: &[u8]) -> Result<HashMap<String, Entry>> {
     })?;
     let raw = parse(text).map_err(|e| Error::format(format!("damaged header: {e}")))?;
     check(raw, 8 + header.len(), data.len())
+}
+
+/// What a file that has no header of this format may be instead.
+fn what_else(file: &[u8]) -> String {
+    if file.starts_with(b"version https://git-lfs") {
+        return "this is a Git LFS pointer, not the file it stands for (git lfs pull)".to_owned();
+    }
+    let start = &file[..file.len().min(24)];
+    match std::str::from_utf8(start) {
+        Ok(text) if text.chars().all(|c| c == ' ' || c.is_ascii_graphic()) => {
+            format!("not a safetensors file, it begins with {text:?}")
+        }
+        _ => "not a safetensors file, or damaged".to_owned(),
+    }
 }
 
 /// Turns raw entries into checked ones. `base` and `length` place the data in the file.

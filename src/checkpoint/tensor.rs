@@ -6,10 +6,10 @@ use std::sync::Arc;
 use half::{bf16, f16};
 use serde::{Deserialize, Deserializer};
 
-use super::input::excerpt;
 use super::mmap::{Bytes, Mapping};
 use super::safetensors::Entry;
 use crate::error::Result;
+use crate::files::excerpt;
 
 /// The element types of the safetensors format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -30,7 +30,7 @@ mod unicode;
 mod vocabulary;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::Path;
 use std::sync::Mutex;
@@ -39,7 +39,8 @@ pub use added::AddedToken;
 pub use packed::{OwnedTables, Tables};
 pub use stream::StreamDecoder;
 
-use crate::{Error, Result};
+use crate::error::shown;
+use crate::{Error, Result, files};
 use added::{Matcher, Stretch};
 use cache::{Cache, Place};
 use config::TokenizerConfig;
@@ -48,6 +49,9 @@ use merges::MergeTable;
 use split::Splitter;
 use unicode::Properties;
 use vocabulary::{Index, Vocabulary};
+
+/// The published tokenizer.json has 13 MB.
+const MAX_FILE: u64 = 1 << 30;
 
 /// What the spelling of an added token, such as `<|im_end|>`, is when it stands in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,39 +115,35 @@ struct Scratch {
 impl Tokenizer {
     /// Reads `tokenizer.json` and, if it is there, `tokenizer_config.json` from a model folder.
     pub fn from_dir(dir: &Path) -> Result<Self> {
-        let path = dir.join("tokenizer.json");
-        let config_path = dir.join("tokenizer_config.json");
-        let read = |path: &Path| std::fs::read(path).map_err(|e| Error::io(path, "read", &e));
-        let json = read(&path)?;
-        let config = match read(&config_path) {
-            Err(_) if !config_path.exists() => TokenizerConfig::default(),
-            text => TokenizerConfig::parse(&text?).map_err(|e| e.within(config_path.display()))?,
+        let [path, config_path] = [dir.join("tokenizer.json"), dir.join("tokenizer_config.json")];
+        let json = files::read(&path, MAX_FILE)?;
+        let config = match files::is_listed(&config_path) {
+            true => Some(files::read(&config_path, MAX_FILE)?),
+            false => None,
         };
-        let file = TokenizerFile::parse(&json).map_err(|e| e.within(path.display()))?;
-        Self::build(file, config).map_err(|e| e.within(path.display()))
+        Self::parse(&json, config.as_deref(), [&shown(&path), &shown(&config_path)])
     }
 
     /// Reads the text of a `tokenizer.json` and, optionally, of a `tokenizer_config.json`.
     pub fn from_json(tokenizer_json: &[u8], tokenizer_config: Option<&[u8]>) -> Result<Self> {
-        let config = match tokenizer_config {
-            Some(json) => {
-                TokenizerConfig::parse(json).map_err(|e| e.within("tokenizer_config.json"))?
-            }
-            None => TokenizerConfig::default(),
-        };
-        let file = TokenizerFile::parse(tokenizer_json).map_err(|e| e.within("tokenizer.json"))?;
-        Self::build(file, config).map_err(|e| e.within("tokenizer.json"))
+        Self::parse(tokenizer_json, tokenizer_config, ["tokenizer.json", "tokenizer_config.json"])
     }
 
-    fn build(file: TokenizerFile, config: TokenizerConfig) -> Result<Self> {
-        let vocabulary = file.vocabulary.build()?;
-        let index = Index::new(&vocabulary)?;
-        let merges = MergeTable::new(&file.merges, &vocabulary, &index)?;
-        let added = join_added(file.added_tokens, config.added_tokens, &vocabulary)?;
+    /// `names` is what messages call the two files.
+    fn parse(json: &[u8], config: Option<&[u8]>, names: [&str; 2]) -> Result<Self> {
+        let [in_file, in_config] = names.map(|name| move |e: Error| e.within(name));
+        let config = config.map(TokenizerConfig::parse).transpose().map_err(in_config)?;
+        let config = config.unwrap_or_default();
+        let file = TokenizerFile::parse(json).map_err(in_file)?;
+        let vocabulary = file.vocabulary.build().map_err(in_file)?;
+        let index = Index::new(&vocabulary).map_err(in_file)?;
+        let merges = MergeTable::new(&file.merges, &vocabulary, &index).map_err(in_file)?;
+        let lists = names.into_iter().zip([file.added_tokens, config.added_tokens]);
+        let added = join_added(lists, &vocabulary)?;
         let eos_token_id = match config.eos_token {
             None => None,
             Some(eos) => Some(find_added(&added, &eos).ok_or_else(|| {
-                Error::format(format!("tokenizer_config.json: eos_token {eos:?} is no added token"))
+                in_config(Error::format(format!("eos_token {eos:?} is no added token")))
             })?),
         };
         Self::assemble(Parts {
@@ -354,48 +354,41 @@ fn find_added(added: &[AddedToken], content: &str) -> Option<u32> {
     added.iter().find(|token| token.content == content).map(|token| token.id)
 }
 
-/// Joins the added tokens of the two files, by id. Where both list a token,
+/// Joins the lists of added tokens of some files, given by name, by id. Where both list a token,
 /// `tokenizer_config.json` decides on its properties, as in Transformers.
-fn join_added(
-    file: Vec<AddedToken>,
-    config: Vec<AddedToken>,
+fn join_added<'a>(
+    lists: impl IntoIterator<Item = (&'a str, Vec<AddedToken>)>,
     vocabulary: &Vocabulary,
 ) -> Result<Vec<AddedToken>> {
-    let mut added: Vec<AddedToken> = Vec::new();
+    let mut added: BTreeMap<u32, AddedToken> = BTreeMap::new();
     let mut by_content: HashMap<String, u32> = HashMap::new();
-    for token in file.into_iter().chain(config) {
-        let AddedToken { id, content, .. } = &token;
-        let bad = |why: &str| Error::format(format!("added token {content:?} (id {id}): {why}"));
-        if content.is_empty() {
-            return Err(bad("the spelling is empty"));
-        }
-        if *id > vocabulary::MAX_ID {
-            return Err(bad(&format!("ids are at most {}", vocabulary::MAX_ID)));
-        }
-        if token.single_word {
-            return Err(Error::unsupported(bad("single_word is not supported").message()));
-        }
-        if vocabulary.get(*id).is_some_and(|base| base != content.as_bytes()) {
-            return Err(bad("the id belongs to another token of model.vocab"));
-        }
-        match by_content.insert(content.clone(), *id) {
-            None => added.push(token),
-            Some(other) if other == *id => {
-                if let Some(known) = added.iter_mut().find(|known| known.content == *content) {
-                    *known = token;
-                }
+    for (name, list) in lists {
+        for token in list {
+            let AddedToken { id, content, .. } = &token;
+            let bad = |why: &str| {
+                Error::format(format!("{name}: added token {content:?} (id {id}): {why}"))
+            };
+            if content.is_empty() {
+                return Err(bad("the spelling is empty"));
             }
-            Some(other) => return Err(bad(&format!("the same spelling has the id {other} too"))),
+            if *id > vocabulary::MAX_ID {
+                return Err(bad(&format!("ids are at most {}", vocabulary::MAX_ID)));
+            }
+            if token.single_word {
+                return Err(Error::unsupported(bad("single_word is not supported").message()));
+            }
+            if vocabulary.get(*id).is_some_and(|base| base != content.as_bytes()) {
+                return Err(bad("the id belongs to another token of model.vocab"));
+            }
+            if let Some(other) = by_content.insert(content.clone(), *id).filter(|other| other != id)
+            {
+                return Err(bad(&format!("the same spelling has the id {other} too")));
+            }
+            if let Some(other) = added.get(id).filter(|other| other.content != *content) {
+                return Err(bad(&format!("{:?} has the same id", other.content)));
+            }
+            added.insert(*id, token);
         }
     }
-    added.sort_by_key(|token| token.id);
-    for pair in added.windows(2) {
-        if pair[0].id == pair[1].id {
-            return Err(Error::format(format!(
-                "added tokens {:?} and {:?} have the same id {}",
-                pair[0].content, pair[1].content, pair[0].id
-            )));
-        }
-    }
-    Ok(added)
+    Ok(added.into_values().collect())
 }

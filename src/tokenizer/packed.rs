@@ -92,7 +92,7 @@ impl Tokenizer {
             false => None,
         };
         Self::assemble(Parts {
-            added: super::join_added(settings.added_tokens, Vec::new(), &vocabulary)?,
+            added: super::join_added([("settings", settings.added_tokens)], &vocabulary)?,
             vocabulary,
             merges,
             whole,

@@ -9,9 +9,9 @@ use super::entry::{Section, long, word};
 use super::{
     ALIGNMENT, ENTRY, Element, HEADER, Kind, LARGE, MAGIC, MAX_SECTIONS, VERSION, checksum,
 };
-use crate::checkpoint::input::{excerpt, open_regular};
 use crate::checkpoint::mmap::{HostMemory, Mapping};
 use crate::error::{Error, Result, shown};
+use crate::files::{excerpt, open_regular};
 
 /// An open packed file, checked but for the checksums of large weights.
 pub struct PackedFile {

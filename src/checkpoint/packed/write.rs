@@ -54,7 +54,10 @@ impl Writer {
     pub fn create(place: &Path) -> Result<Writer> {
         let place = std::path::absolute(place).map_err(|e| Error::io(place, "resolve", &e))?;
         let name = place.file_name().filter(|_| !place.is_dir()).ok_or_else(|| {
-            Error::invalid_argument(format!("{}: not the name of a file", place.display()))
+            Error::invalid_argument(format!(
+                "{}: not the name of a file",
+                crate::error::shown(&place)
+            ))
         })?;
         let mut temporary = std::ffi::OsString::from(".");
         temporary.push(name);

@@ -7,18 +7,6 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
 
-/// The file at `path` to read, and its size.
-pub(super) fn open(path: &Path) -> Result<(File, u64)> {
-    // Without waiting: nobody may ever write to a pipe of that name.
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
-    let file = file.map_err(|e| Error::io(path, "open", &e))?;
-    let about = file.metadata().map_err(|e| Error::io(path, "look at", &e))?;
-    if !about.is_file() {
-        return Err(Error::io(path, "read", &io::Error::other("it is not a file")));
-    }
-    Ok((file, about.len()))
-}
-
 /// Lets `write` write a new file in the same folder, brings it to the disk, and puts it in
 /// the place of `path` by renaming.
 ///

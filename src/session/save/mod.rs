@@ -258,7 +258,7 @@ impl Session {
     /// # Errors
     /// As [`Session::restore`], naming the file.
     pub fn restore_from_file(&mut self, path: &Path) -> Result<()> {
-        let (mut source, total) = file::open(path)?;
+        let (mut source, total) = crate::files::open_regular(path)?;
         let result = self.restore(&mut source, total);
         result.map_err(|error| error.within(crate::error::shown(path)))
     }

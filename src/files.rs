@@ -1,4 +1,5 @@
-//! Reading small text files, and showing untrusted text in messages.
+//! Reading the files of a checkpoint, which are a stranger's, and showing untrusted text in
+//! messages.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind as IoKind, Read};
@@ -11,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result, shown};
 ///
 /// Never blocks on a pipe that someone named like a weight file, and says more than "not found"
 /// about broken links, the usual damage of a download cache.
-pub(super) fn open_regular(path: &Path) -> Result<(File, u64)> {
+pub(crate) fn open_regular(path: &Path) -> Result<(File, u64)> {
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
@@ -25,7 +26,7 @@ pub(super) fn open_regular(path: &Path) -> Result<(File, u64)> {
 }
 
 /// Why `path` could not be opened.
-pub(super) fn open_error(path: &Path, error: &std::io::Error) -> Error {
+pub(crate) fn open_error(path: &Path, error: &std::io::Error) -> Error {
     let target = match std::fs::read_link(path) {
         Ok(target) if error.kind() == IoKind::NotFound => target,
         _ => return Error::io(path, "open", error),
@@ -40,8 +41,13 @@ pub(super) fn open_error(path: &Path, error: &std::io::Error) -> Error {
     )
 }
 
-/// The text of a file of at most `limit` bytes, without a byte order mark.
-pub(super) fn read_text(path: &Path, limit: u64) -> Result<String> {
+/// Whether a folder lists `path`, also as a link to nowhere: that is damage, not absence.
+pub(crate) fn is_listed(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok()
+}
+
+/// The contents of a file of at most `limit` bytes.
+pub(crate) fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
     let (file, length) = open_regular(path)?;
     if length > limit {
         return Err(Error::format(format!(
@@ -52,11 +58,16 @@ pub(super) fn read_text(path: &Path, limit: u64) -> Result<String> {
     let mut bytes = Vec::new();
     // The limit holds even for files that grow, or that claim to be empty as those in /proc do.
     file.take(limit).read_to_end(&mut bytes).map_err(|e| Error::io(path, "read", &e))?;
-    decode(bytes).map_err(|e| e.within(shown(path)))
+    Ok(bytes)
+}
+
+/// The text of a file of at most `limit` bytes, without a byte order mark.
+pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String> {
+    decode(read(path, limit)?).map_err(|e| e.within(shown(path)))
 }
 
 /// UTF-8 bytes to text without a byte order mark.
-pub(super) fn decode(mut bytes: Vec<u8>) -> Result<String> {
+pub(crate) fn decode(mut bytes: Vec<u8>) -> Result<String> {
     if bytes.starts_with(b"\xEF\xBB\xBF") {
         bytes.drain(..3);
     }
@@ -65,7 +76,7 @@ pub(super) fn decode(mut bytes: Vec<u8>) -> Result<String> {
 }
 
 /// Untrusted text in quotes, escaped, and cut to a readable length.
-pub(super) fn excerpt(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     const LIMIT: usize = 120;
     match text.char_indices().nth(LIMIT) {
         Some((end, _)) => format!("{:?}... ({} bytes)", &text[..end], text.len()),
@@ -74,7 +85,7 @@ pub(super) fn excerpt(text: &str) -> String {
 }
 
 /// The first few of many names, and how many more there are.
-pub(super) fn list<S: AsRef<str>>(names: &[S]) -> String {
+pub(crate) fn list<S: AsRef<str>>(names: &[S]) -> String {
     const SHOWN: usize = 5;
     let first: Vec<String> = names.iter().take(SHOWN).map(|n| cut(n.as_ref())).collect();
     let mut out = first.join(", ");
