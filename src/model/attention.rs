@@ -7,8 +7,6 @@
 //! y = (o sigmoid(gate)) Wo^T
 //! ```
 
-use std::ops::Range;
-
 use super::weights::AttentionWeights;
 use super::workspace::Workspace;
 use crate::Result;
@@ -30,7 +28,7 @@ pub fn forward(
     ws: &mut Workspace,
 ) -> Result<()> {
     project(c, config, weights, ws);
-    mix(c, config, 0..ws.tokens, ws.first_position, kv, ws)?;
+    mix(c, config, kv, &mut sequence(config, ws))?;
     output(c, config, weights, ws);
     Ok(())
 }
@@ -71,28 +69,75 @@ pub fn project(c: &Compute, config: &Config, weights: &AttentionWeights, ws: &mu
     norm_rope(c, projected_k, shape.kv_heads, dim, &weights.k_norm, eps, angles, k);
 }
 
-/// Attention itself, for tokens `rows` of the chunk, which stand from `position` on in the
-/// sequence of `kv`.
+/// Attention itself for some tokens of a pass, which are of one sequence. Letters as in
+/// [`Workspace`].
+pub struct Mix<'a> {
+    /// Where the first of them stands in the sequence.
+    position: usize,
+    /// `[T, QH D]`
+    queries: &'a [f32],
+    /// `[T, KVH D]`
+    keys: &'a [f32],
+    /// `[T, KVH D]`
+    values: &'a [f32],
+    /// `[T, QH D]`
+    read_out: &'a mut [f32],
+}
+
+/// All tokens of the pass in progress, which are of one sequence.
+pub fn sequence<'a>(config: &Config, ws: &'a mut Workspace) -> Mix<'a> {
+    let (shape, tokens) = (shape(config), ws.tokens);
+    let (queries, keys) =
+        (tokens * shape.q_heads * shape.head_dim, tokens * shape.kv_heads * shape.head_dim);
+    Mix {
+        position: ws.first_position,
+        queries: &ws.mixed[..queries],
+        keys: &ws.keys[..keys],
+        values: &ws.values[..keys],
+        read_out: &mut ws.read_out[..queries],
+    }
+}
+
+/// Each token of the pass in progress by itself: they are of one sequence each, where they
+/// stand at `positions`.
+pub fn rows<'a>(
+    config: &Config,
+    positions: impl Iterator<Item = usize>,
+    ws: &'a mut Workspace,
+) -> impl Iterator<Item = Mix<'a>> {
+    let shape = shape(config);
+    let (queries, keys) = (shape.q_heads * shape.head_dim, shape.kv_heads * shape.head_dim);
+    let read_out = ws.read_out.chunks_exact_mut(queries);
+    let inputs = ws.mixed.chunks_exact(queries).zip(ws.keys.chunks_exact(keys));
+    let parts = inputs.zip(ws.values.chunks_exact(keys)).zip(read_out);
+    positions.zip(parts).map(|(position, (((queries, keys), values), read_out))| Mix {
+        position,
+        queries,
+        keys,
+        values,
+        read_out,
+    })
+}
+
+impl Mix<'_> {
+    /// Tokens of the sequence that are looked at, the most by any of these.
+    pub fn context(&self) -> usize {
+        self.position + 1
+    }
+}
+
+/// Attention itself; `kv` gets the keys and values.
 ///
 /// # Errors
 /// `OutOfMemory` when `kv` cannot grow.
-pub fn mix(
-    c: &Compute,
-    config: &Config,
-    rows: Range<usize>,
-    position: usize,
-    kv: &mut KvPages,
-    ws: &mut Workspace,
-) -> Result<()> {
+pub fn mix(c: &Compute, config: &Config, kv: &mut KvPages, mix: &mut Mix) -> Result<()> {
     let shape = shape(config);
-    let of = |width: usize| rows.start * width..rows.end * width;
-    let (queries, keys) = (of(shape.q_heads * shape.head_dim), of(shape.kv_heads * shape.head_dim));
-    let (k, v) = (&ws.keys[keys.clone()], &ws.values[keys]);
-    c.whole(|| kv.write(c.isa, position, k, v)).unwrap_or(Ok(()))?;
+    let Mix { position, queries, keys, values, read_out } = mix;
+    let tokens = queries.len() / (shape.q_heads * shape.head_dim);
+    c.whole(|| kv.write(c.isa, *position, keys, values)).unwrap_or(Ok(()))?;
     let scale = 1.0 / (shape.head_dim as f32).sqrt();
-    let (q, read_out) = (&ws.mixed[queries.clone()], &mut ws.read_out[queries]);
     if !c.is_stopped() {
-        attention(c, shape, rows.len(), position, q, kv, scale, read_out);
+        attention(c, shape, tokens, *position, queries, kv, scale, read_out);
     }
     Ok(())
 }

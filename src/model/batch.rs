@@ -12,8 +12,11 @@ use super::state::{Recurrent, RecurrentShape, State};
 use super::weights::Mixer;
 use super::workspace::Workspace;
 use super::{Network, attention, deltanet, mlp};
-use crate::kernels::{Buffer, Compute, rms_norm};
+use crate::kernels::{Buffer, Compute, KvPages, rms_norm};
 use crate::{Error, Result};
+
+/// Sequences longer than this are not looked through by one thread alone.
+const FAR: usize = 1024;
 
 /// One sequence of a batch.
 pub struct Row<'a> {
@@ -99,20 +102,32 @@ impl Network {
         match &weights.mixer {
             Mixer::DeltaNet(w) => {
                 deltanet::project(c, config, w, ws);
-                for (n, row) in rows.iter().enumerate() {
-                    let committed = &row.state.recurrent;
-                    deltanet::mix(c, config, w, index, n..n + 1, committed, Some(n), ws)?;
-                }
+                let committed = rows.iter().map(|row| &*row.state.recurrent);
+                let mut mixes = deltanet::rows(config, committed, ws)?;
+                side_by_side(c, &mut mixes, |mix| deltanet::mix(c, config, w, index, mix));
+                drop(mixes);
                 deltanet::output(c, config, w, ws);
             }
             Mixer::Attention(w) => {
                 attention::project(c, config, w, ws);
-                for (n, row) in rows.iter_mut().enumerate() {
-                    if row.outcome.is_ok() {
-                        let (position, kv) = (row.state.position, &mut row.state.kv[index]);
-                        row.outcome = attention::mix(c, config, n..n + 1, position, kv, ws);
-                    }
-                }
+                let positions = rows.iter().map(|row| row.state.position).collect::<Vec<_>>();
+                let mixes = attention::rows(config, positions.into_iter(), ws);
+                let mut mixes: Vec<_> = mixes
+                    .zip(rows.iter_mut())
+                    .filter(|(_, row)| row.outcome.is_ok())
+                    .map(|(mix, row)| (mix, &mut row.state.kv[index], &mut row.outcome))
+                    .collect();
+                let work =
+                    |(mix, kv, outcome): &mut (attention::Mix, &mut KvPages, &mut Result<()>)| {
+                        **outcome = attention::mix(c, config, kv, mix);
+                    };
+                // Where one looks far back, all threads do so together: the others would
+                // wait for it.
+                mixes.sort_by_key(|(mix, ..)| mix.context());
+                let far = mixes.partition_point(|(mix, ..)| mix.context() <= FAR);
+                side_by_side(c, &mut mixes[..far], work);
+                mixes[far..].iter_mut().for_each(work);
+                drop(mixes);
                 attention::output(c, config, w, ws);
             }
         }
@@ -141,18 +156,16 @@ impl Network {
         Ok(())
     }
 
-    /// Logits of the token after each of some sequences: calls `each(n, logits)` with those
-    /// `[vocab_size]` of `states[n]`.
+    /// Logits `[states, vocab_size]` of the token after each of some sequences.
     ///
     /// # Errors
     /// `OutOfMemory`, or what the worker pool reports.
-    pub fn head_batch(
+    pub fn head_batch<'w>(
         &self,
         c: &Compute,
         states: &[&State],
-        ws: &mut Workspace,
-        mut each: impl FnMut(usize, &[f32]),
-    ) -> Result<()> {
+        ws: &'w mut Workspace,
+    ) -> Result<&'w [f32]> {
         let (width, vocab) = (self.config().hidden_size, self.config().vocab_size);
         let BatchScratch { hidden, logits, .. } = &mut ws.batch;
         grow(hidden, states.len() * width)?;
@@ -163,9 +176,18 @@ impl Network {
             row.copy_from_slice(&state.last_hidden);
         }
         self.head(c, hidden, logits)?;
-        logits.chunks_exact(vocab).enumerate().for_each(|(n, row)| each(n, row));
-        Ok(())
+        Ok(logits)
     }
+}
+
+/// Calls `work` for each of `parts`, which are about equally long: as many as can be shared out
+/// evenly in one parallel region, in which each is computed by one thread; the rest one after
+/// the other, each by all threads.
+fn side_by_side<T: Send>(c: &Compute, parts: &mut [T], work: impl Fn(&mut T) + Sync) {
+    let threads = c.pool.threads();
+    let (even, rest) = parts.split_at_mut(parts.len() / threads * threads);
+    c.run_chunks(even, 1, |_, part| work(&mut part[0]));
+    rest.iter_mut().for_each(work);
 }
 
 fn grow(buffer: &mut Buffer<f32>, len: usize) -> Result<()> {

@@ -9,7 +9,6 @@
 //! y = (norm(o) w silu(h Wz^T)) Wout^T
 //! ```
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::state::{Recurrent, RecurrentShape};
@@ -35,7 +34,7 @@ pub fn forward(
     ws: &mut Workspace,
 ) -> Result<()> {
     project(c, config, weights, ws);
-    mix(c, config, weights, index, 0..ws.tokens, committed, None, ws)?;
+    mix(c, config, weights, index, &mut sequence(config, committed, ws)?);
     output(c, config, weights, ws);
     Ok(())
 }
@@ -58,70 +57,126 @@ pub fn project(c: &Compute, config: &Config, weights: &DeltaNetWeights, ws: &mut
     );
 }
 
-/// What the state takes part in, for tokens `rows` of the chunk, which belong to one
-/// sequence. Of a batch, `row` says which sequence that is.
+/// What the state of one sequence takes part in: some tokens of a pass and two states.
+/// Letters as in [`Workspace`].
+pub struct Mix<'a> {
+    /// `[T, C]`
+    projected: &'a [f32],
+    /// `[T, C]`
+    mixed: &'a mut [f32],
+    /// `[T, VH DV]`
+    z: &'a [f32],
+    /// `[T, VH]`
+    a: &'a [f32],
+    /// `[T, VH]`
+    b: &'a [f32],
+    /// `[T, VH]`
+    g: &'a mut [f32],
+    /// `[T, VH]`
+    beta: &'a mut [f32],
+    /// `[T, VH DV]`
+    read_out: &'a mut [f32],
+    /// The state before these tokens.
+    committed: &'a Recurrent,
+    /// The state after them.
+    pending: &'a mut Recurrent,
+}
+
+/// All tokens of the pass in progress, which are of one sequence.
 ///
 /// # Errors
 /// `Internal` if the pending state is shared.
-#[allow(clippy::too_many_arguments)]
-pub fn mix(
-    c: &Compute,
+pub fn sequence<'a>(
     config: &Config,
-    weights: &DeltaNetWeights,
-    index: usize,
-    rows: Range<usize>,
-    committed: &Recurrent,
-    row: Option<usize>,
-    ws: &mut Workspace,
-) -> Result<()> {
+    committed: &'a Recurrent,
+    ws: &'a mut Workspace,
+) -> Result<Mix<'a>> {
+    let tokens = ws.tokens;
+    let (values, channels) = (tokens * config.value_width(), tokens * config.conv_channels());
+    let heads = tokens * config.linear_num_value_heads;
+    Ok(Mix {
+        projected: &ws.projected[..channels],
+        mixed: &mut ws.mixed[..channels],
+        z: &ws.z_or_keys[..values],
+        a: &ws.a[..heads],
+        b: &ws.b[..heads],
+        g: &mut ws.g[..heads],
+        beta: &mut ws.beta[..heads],
+        read_out: &mut ws.read_out[..values],
+        committed,
+        pending: own(&mut ws.pending)?,
+    })
+}
+
+/// Each token of the pass in progress by itself: they are of one sequence each, whose states
+/// `committed` are in the same order.
+///
+/// # Errors
+/// As [`sequence`].
+pub fn rows<'a>(
+    config: &Config,
+    committed: impl Iterator<Item = &'a Recurrent>,
+    ws: &'a mut Workspace,
+) -> Result<Vec<Mix<'a>>> {
+    let (values, channels) = (config.value_width(), config.conv_channels());
+    let heads = config.linear_num_value_heads;
+    let mut projected = ws.projected.chunks_exact(channels);
+    let mut mixed = ws.mixed.chunks_exact_mut(channels);
+    let mut z = ws.z_or_keys.chunks_exact(values);
+    let (mut a, mut b) = (ws.a.chunks_exact(heads), ws.b.chunks_exact(heads));
+    let (mut g, mut beta) = (ws.g.chunks_exact_mut(heads), ws.beta.chunks_exact_mut(heads));
+    let mut read_out = ws.read_out.chunks_exact_mut(values);
+    let mut pending = ws.batch.pending.iter_mut();
+    let short = || Error::internal("a pass has fewer rows than sequences");
+    let mut mixes = Vec::new();
+    mixes.try_reserve(ws.tokens).map_err(|_| Error::out_of_memory("the rows of a batch", 0))?;
+    for committed in committed {
+        mixes.push(Mix {
+            projected: projected.next().ok_or_else(short)?,
+            mixed: mixed.next().ok_or_else(short)?,
+            z: z.next().ok_or_else(short)?,
+            a: a.next().ok_or_else(short)?,
+            b: b.next().ok_or_else(short)?,
+            g: g.next().ok_or_else(short)?,
+            beta: beta.next().ok_or_else(short)?,
+            read_out: read_out.next().ok_or_else(short)?,
+            committed,
+            pending: own(pending.next().ok_or_else(short)?)?,
+        });
+    }
+    Ok(mixes)
+}
+
+fn own(pending: &mut Arc<Recurrent>) -> Result<&mut Recurrent> {
+    let shared = || Error::internal("the state of a pass in progress is shared");
+    Arc::get_mut(pending).ok_or_else(shared)
+}
+
+/// What the state takes part in. `index` counts the linear layers.
+pub fn mix(c: &Compute, config: &Config, weights: &DeltaNetWeights, index: usize, mix: &mut Mix) {
     let shape = DeltaShape {
         key_heads: config.linear_num_key_heads,
         value_heads: config.linear_num_value_heads,
         key_dim: config.linear_key_head_dim,
         value_dim: config.linear_value_head_dim,
     };
-    let of = |width: usize| rows.start * width..rows.end * width;
-    let (values, channels) = (of(config.value_width()), of(config.conv_channels()));
-    let heads = of(shape.value_heads);
+    let Mix { projected, mixed, z, a, b, g, beta, read_out, committed, pending } = mix;
+    let tokens = g.len() / shape.value_heads;
     let sizes = RecurrentShape::new(config);
-    let delta_range = index * sizes.delta..(index + 1) * sizes.delta;
-    let conv_range = index * sizes.conv..(index + 1) * sizes.conv;
-
-    let pending = match row {
-        None => &mut ws.pending,
-        Some(n) => &mut ws.batch.pending[n],
-    };
-    let pending = Arc::get_mut(pending)
-        .ok_or_else(|| Error::internal("the state of a pass in progress is shared"))?;
-    let projected = &ws.projected[channels.clone()];
-    let mixed = &mut ws.mixed[channels];
-    let z = &ws.z_or_keys[values.clone()];
-    let (a, b) = (&ws.a[heads.clone()], &ws.b[heads.clone()]);
-    let (g, beta) = (&mut ws.g[heads.clone()], &mut ws.beta[heads]);
-    let read_out = &mut ws.read_out[values];
-
+    let delta = index * sizes.delta..(index + 1) * sizes.delta;
+    let conv = index * sizes.conv..(index + 1) * sizes.conv;
     causal_conv_silu(
         c,
         projected,
         &weights.conv_taps,
-        &committed.conv[conv_range.clone()],
-        &mut pending.conv[conv_range],
+        &committed.conv[conv.clone()],
+        &mut pending.conv[conv],
         mixed,
     );
     delta_gates(c, (a, b), (&weights.neg_a, &weights.dt_bias), g, beta);
-    delta_rule(
-        c,
-        shape,
-        rows.len(),
-        mixed,
-        g,
-        beta,
-        &committed.delta[delta_range.clone()],
-        &mut pending.delta[delta_range],
-        read_out,
-    );
+    let (before, after) = (&committed.delta[delta.clone()], &mut pending.delta[delta]);
+    delta_rule(c, shape, tokens, mixed, g, beta, before, after, read_out);
     gated_rms_norm(c, read_out, z, &weights.norm, config.rms_norm_eps);
-    Ok(())
 }
 
 /// The product with the weights behind the state, for all tokens.

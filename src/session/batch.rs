@@ -61,6 +61,17 @@ impl Session {
         self.state.unfinished = None;
         ready.err().map(Err)
     }
+
+    /// Chooses the next token by `logits`, or by the session's own if there are none.
+    fn generate_from(&mut self, logits: Option<&[f32]>) -> Outcome {
+        if let Some(logits) = logits {
+            self.logits_position = None;
+            make_room(&mut self.logits, logits.len())?;
+            self.logits.copy_from_slice(logits);
+            self.logits_position = Some(self.state.position);
+        }
+        self.generate()
+    }
 }
 
 /// Computes the last token and the logits of the sessions without an outcome, and chooses.
@@ -105,41 +116,31 @@ fn compute(
                 outcomes[n].is_none() && session.logits_position != Some(session.state.position)
             })
             .collect();
+        let mut logits = [].as_slice();
         if !wanting.is_empty() {
-            let mut found = Vec::new();
-            for &n in &wanting {
-                // Taken out of the sessions, whose states are read meanwhile.
-                sessions[n].logits_position = None;
-                make_room(&mut sessions[n].logits, vocab)?;
-                found.push(std::mem::take(&mut sessions[n].logits));
-            }
             let states: Vec<_> = wanting.iter().map(|&n| &sessions[n].state).collect();
-            let result = network.head_batch(c, &states, workspace, |n, logits| {
-                found[n].copy_from_slice(logits);
-            });
-            for (&n, logits) in wanting.iter().zip(found) {
-                let session = &mut *sessions[n];
-                session.logits = logits;
-                if result.is_ok() {
-                    session.logits_position = Some(session.state.position);
-                }
-            }
-            result?;
+            logits = network.head_batch(c, &states, workspace)?;
         }
+        let mut logits = logits.chunks_exact(vocab);
+        let logits: Vec<_> =
+            (0..sessions.len()).map(|n| wanting.contains(&n).then(|| logits.next())).collect();
 
-        // Choosing looks through all logits of a session: side by side, but for those where
-        // the caller has a say, on the caller's thread.
+        // Taking logits over and choosing look through all of them: side by side, but for
+        // sessions where the caller has a say, on the caller's thread.
         let mut parts = Vec::new();
-        for (session, outcome) in sessions.iter_mut().zip(outcomes) {
+        for ((session, outcome), logits) in sessions.iter_mut().zip(outcomes).zip(logits) {
+            let logits = logits.flatten();
             match outcome {
                 Some(_) => {}
-                None if session.logits_hook.is_some() => *outcome = Some(session.generate()),
-                None => parts.push((session, outcome)),
+                None if session.logits_hook.is_some() => {
+                    *outcome = Some(session.generate_from(logits));
+                }
+                None => parts.push((session, outcome, logits)),
             }
         }
         c.run_chunks(&mut parts, 1, |_, part| {
-            let (session, outcome) = &mut part[0];
-            **outcome = Some(session.generate());
+            let (session, outcome, logits) = &mut part[0];
+            **outcome = Some(session.generate_from(*logits));
         });
         c.check()
     })

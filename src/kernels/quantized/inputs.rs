@@ -12,7 +12,7 @@ use crate::pool::SharedMut;
 use crate::{Error, Result};
 
 /// Elements worth a task of their own.
-const TASK_ELEMENTS: usize = 32 << 10;
+const TASK_ELEMENTS: usize = 8 << 10;
 /// Smaller groups are zeros: their products vanish, and a scale would not be a normal number.
 const SMALLEST: f32 = 1e-30;
 
