@@ -172,7 +172,7 @@ impl Bench<'_> {
     fn attention(&self) {
         let shape = AttentionShape { q_heads: 8, kv_heads: 2, head_dim: 256 };
         let width = shape.kv_heads * shape.head_dim;
-        for element in [KvElement::F16, KvElement::F32] {
+        for element in [KvElement::F16, KvElement::F32, KvElement::I8] {
             let kv_shape = KvShape { kv_heads: 2, head_dim: 256, element };
             for (depth, tokens, layers) in [
                 (0, 512, 1),

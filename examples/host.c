@@ -155,6 +155,17 @@ qwen_compute host_compute(const char *text) {
     host_die(HOST_USAGE, "--compute must be exact or fast, not \"%s\"", text);
 }
 
+qwen_kv host_kv(const char *text) {
+    static const char *const names[] = {"fp16", "fp32", "int8"};
+    static const qwen_kv values[] = {QWEN_KV_FP16, QWEN_KV_FP32, QWEN_KV_INT8};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            return values[i];
+        }
+    }
+    host_die(HOST_USAGE, "--kv must be fp16, fp32 or int8, not \"%s\"", text);
+}
+
 /* 1 if the file at `path` begins as packed models do. */
 static int is_packed(const char *path) {
     char start[8] = {0};

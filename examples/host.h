@@ -54,6 +54,8 @@ qwen_isa host_isa(const char *text);
 qwen_weights host_weights(const char *text);
 /* The constant for "exact" or "fast", or exit with HOST_USAGE. */
 qwen_compute host_compute(const char *text);
+/* The constant for "fp16", "fp32" or "int8" keys and values, or exit with HOST_USAGE. */
+qwen_kv host_kv(const char *text);
 
 /* 1 if `path` looks like a model: a packed file, a folder with config.json, a weight file. */
 int host_is_model(const char *path);

@@ -8,7 +8,7 @@
 
 static const char help[] =
     "usage: qwen-ids MODEL IDS N [--logits K] [--threads N] [--isa NAME]\n"
-    "                [--weights NAME] [--compute NAME]\n"
+    "                [--weights NAME] [--compute NAME] [--kv NAME]\n"
     "\n"
     "Feeds IDS (with commas or white space between) and prints the N most likely next ids,\n"
     "one per line, each chosen after the one before. Tokens that end a turn do not end it.\n"
@@ -19,6 +19,8 @@ static const char help[] =
     "  --isa NAME    scalar, avx2, avx512 or auto (default)\n"
     "  --weights NAME  bf16 (as stored, default), or int8 or int4, made at open\n"
     "  --compute NAME  exact (default with bf16) or fast (default with int8 and int4)\n"
+    "  --kv NAME     keys and values in fp32 (default with exact), fp16 (default with fast)\n"
+    "                or int8\n"
     "  -h, --help    this text\n";
 
 typedef struct {
@@ -59,6 +61,7 @@ int main(int argc, char **argv) {
     int placed = 0;
     size_t best = 0;
     qwen_model_options options = QWEN_MODEL_OPTIONS_INIT;
+    qwen_session_options session_options = QWEN_SESSION_OPTIONS_INIT;
     host_name = "qwen-ids";
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
@@ -76,6 +79,8 @@ int main(int argc, char **argv) {
             options.weights = host_weights(value), i++;
         } else if (strcmp(argv[i], "--compute") == 0) {
             options.compute = host_compute(value), i++;
+        } else if (strcmp(argv[i], "--kv") == 0) {
+            session_options.kv = host_kv(value), i++;
         } else if (argv[i][0] == '-' && argv[i][1] == '-') {
             host_die(HOST_USAGE, "unknown option %s; see --help", argv[i]);
         } else if (placed < 3) {
@@ -94,7 +99,6 @@ int main(int argc, char **argv) {
 
     qwen_model *model = host_open(places[0], &options);
     qwen_sampling_options sampling = QWEN_SAMPLING_OPTIONS_INIT;
-    qwen_session_options session_options = QWEN_SESSION_OPTIONS_INIT;
     qwen_session *session = NULL;
     sampling.preset = QWEN_PRESET_GREEDY;
     session_options.sampling = &sampling;

@@ -42,6 +42,8 @@ static const char help[] =
     "  --weights NAME      bf16 (as stored, default), or int8 or int4, made at open:\n"
     "                      faster and smaller, a little less exact\n"
     "  --compute NAME      exact (default with bf16) or fast (default with int8 and int4)\n"
+    "  --kv NAME           keys and values of the conversation in fp32 (default with exact),\n"
+    "                      fp16 (default with fast) or int8: less memory, and faster when long\n"
     "  --stats             timings after each answer; on a terminal they are always shown\n"
     "  -h, --help          this text\n"
     "  --                  what follows is no option\n"
@@ -60,6 +62,7 @@ typedef struct {
     qwen_isa isa;
     qwen_weights weights;
     qwen_compute compute;
+    qwen_kv kv;
     int has_seed, think, raw, stats;
     uint64_t seed;
 } settings;
@@ -523,6 +526,8 @@ static settings parse(int argc, char **argv) {
             set.weights = host_weights(value);
         } else if (strcmp(name, "--compute") == 0) {
             set.compute = host_compute(value);
+        } else if (strcmp(name, "--kv") == 0) {
+            set.kv = host_kv(value);
         } else {
             host_die(HOST_USAGE, "unknown option %s; see --help", name);
         }
@@ -576,6 +581,7 @@ int main(int argc, char **argv) {
     sampling.seed = set.seed;
     qwen_session_options session_options = QWEN_SESSION_OPTIONS_INIT;
     session_options.sampling = &sampling;
+    session_options.kv = set.kv;
     host_check(qwen_session_new(h.model, &session_options, &h.session), "make a session");
     host_check(qwen_session_set_progress(h.session, on_progress, &h), "watch progress");
 

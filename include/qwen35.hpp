@@ -528,6 +528,7 @@ struct SessionOptions {
     qwen_overflow overflow = QWEN_OVERFLOW_REFUSE;
     std::uint64_t overflow_reserve = 0;
     std::uint32_t mark_limit = 0;
+    qwen_kv kv = QWEN_KV_AUTO;
 };
 
 // Whether a call ran to its end, or was cancelled.
@@ -570,6 +571,7 @@ class Session {
         raw.overflow = options.overflow;
         raw.overflow_reserve = options.overflow_reserve;
         raw.mark_limit = options.mark_limit;
+        raw.kv = options.kv;
         qwen_session *handle = nullptr;
         qwen_status status = qwen_session_new(model.handle(), &raw, &handle);
         if (status < 0) return Error::last(status);
@@ -652,6 +654,13 @@ class Session {
         qwen_status status = qwen_session_context_limit(handle(), &limit);
         if (status < 0) return Error::last(status);
         return limit;
+    }
+    // How keys and values are stored.
+    Result<qwen_kv> try_kv() const {
+        qwen_kv kv = QWEN_KV_AUTO;
+        qwen_status status = qwen_session_kv(handle(), &kv);
+        if (status < 0) return Error::last(status);
+        return kv;
     }
     // The sequence; valid until the next call that changes it.
     Result<Span<Token>> try_tokens() const {
@@ -845,6 +854,7 @@ class Session {
     Span<float> logits() { return try_logits().value(); }
     std::size_t position() const { return try_position().value(); }
     std::size_t context_limit() const { return try_context_limit().value(); }
+    qwen_kv kv() const { return try_kv().value(); }
     Span<Token> tokens() const { return try_tokens().value(); }
     void set_sampling(const Sampling &sampling) { try_set_sampling(sampling).value(); }
     void set_progress(std::function<bool(std::size_t, std::size_t)> callback) {

@@ -11,7 +11,7 @@ use std::time::Instant;
 use crate::chat::{ChatRequest, ChatTemplate, Segment};
 use crate::checkpoint::packed::PackedFile;
 use crate::checkpoint::{Checkpoint, Config, HostMemory};
-use crate::kernels::{Cancel, Compute, ComputeMode, Isa};
+use crate::kernels::{Cancel, Compute, ComputeMode, Isa, KvElement};
 use crate::log::{Level, Log};
 use crate::model::prefix_cache::PrefixCache;
 use crate::model::{Loader, Network, Progress, State, WeightFormat, Workspace};
@@ -20,7 +20,7 @@ use crate::statistics::{Statistics, Totals};
 use crate::tokenizer::{AddedTokens, Tokenizer};
 use crate::{Error, Result};
 
-pub use estimate::Estimate;
+pub use estimate::{Estimate, KvBytes};
 pub use origin::Origin;
 
 /// How to open a checkpoint.
@@ -244,7 +244,7 @@ impl Model {
     pub fn warm_up(&self, progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>) -> Result<()> {
         let start = Instant::now();
         self.compute(&Cancel::new(), |network, c, workspace| {
-            let mut state = State::new(network.config())?;
+            let mut state = State::new(network.config(), self.default_kv())?;
             // More than a step of decoding, so that scratch memory for prompts is there too.
             let tokens = [0; 16];
             let layers = network.layers();
@@ -368,6 +368,12 @@ impl Model {
         self.inner.engine.as_ref().map(|engine| engine.mode)
     }
 
+    /// How sessions store keys and values where their options do not say: as computed in exact
+    /// mode, in 16 bits in fast mode.
+    pub fn default_kv(&self) -> KvElement {
+        default_kv(self.compute_mode().unwrap_or_default())
+    }
+
     /// Bytes of the weights in use: in the mapped files as stored, or in memory.
     pub fn weight_bytes(&self) -> u64 {
         self.inner.engine.as_ref().map_or(0, |engine| engine.weight_bytes)
@@ -436,10 +442,7 @@ impl Engine {
         let mut loader = Loader::new(&checkpoint, format, &compute, progress);
         let network = Network::load(&mut loader)?;
         let weight_bytes = loader.bytes();
-        let mode = options.compute.unwrap_or(match format {
-            WeightFormat::Stored => ComputeMode::Exact,
-            WeightFormat::Int8 | WeightFormat::Int4 => ComputeMode::Fast,
-        });
+        let mode = compute_mode(format, options.compute);
         drop(compute);
         Ok(Self {
             network,
@@ -451,6 +454,23 @@ impl Engine {
             weight_bytes,
             fingerprint,
         })
+    }
+}
+
+/// How a model with such weights computes, when `asked` is what the caller wants.
+fn compute_mode(format: WeightFormat, asked: Option<ComputeMode>) -> ComputeMode {
+    asked.unwrap_or(match format {
+        WeightFormat::Stored => ComputeMode::Exact,
+        WeightFormat::Int8 | WeightFormat::Int4 => ComputeMode::Fast,
+    })
+}
+
+/// How sessions store keys and values where nobody says otherwise: exact computing promises
+/// FP32 arithmetic over everything, so nothing may be rounded on the way.
+fn default_kv(mode: ComputeMode) -> KvElement {
+    match mode {
+        ComputeMode::Exact => KvElement::F32,
+        ComputeMode::Fast => KvElement::F16,
     }
 }
 

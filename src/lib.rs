@@ -46,8 +46,8 @@ pub mod tokenizer;
 
 mod capi;
 
-pub use engine::{ChatEncoding, Estimate, Model, ModelOptions};
+pub use engine::{ChatEncoding, Estimate, KvBytes, Model, ModelOptions};
 pub use error::{Error, ErrorKind, Result};
-pub use kernels::ComputeMode;
+pub use kernels::{ComputeMode, KvElement};
 pub use model::WeightFormat;
 pub use session::{Next, Session, SessionOptions};

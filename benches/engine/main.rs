@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo bench --bench engine -- [--model DIR_OR_FILE] [--weights bf16,int8,int4]
-//!     [--compute exact|fast] [--threads 1,2] [--isa NAME] [--prompts 32,512,...]
+//!     [--compute exact|fast] [--kv fp16|fp32|int8] [--threads 1,2] [--isa NAME] [--prompts 32,512,...]
 //!     [--depths 0,4096,...] [--output 32] [--runs 5] [--quick]
 //!     [--measure limits,open,first,prefill,decode,memory]
 //!     [--json benchmark-results.json] [--picture benchmark-results.svg]
@@ -41,6 +41,7 @@ pub struct Arguments {
     model: Option<PathBuf>,
     weights: Vec<String>,
     compute: Option<String>,
+    kv: Option<String>,
     threads: Vec<usize>,
     isa: Option<String>,
     prompts: Vec<usize>,
@@ -123,6 +124,7 @@ fn parse() -> Arguments {
         model: None,
         weights: words("bf16,int8,int4"),
         compute: None,
+        kv: None,
         threads: vec![1, 2],
         isa: None,
         prompts: vec![32, 128, 512, 2048, 4096, 8192],
@@ -142,6 +144,7 @@ fn parse() -> Arguments {
             "--model" => parsed.model = Some(value().into()),
             "--weights" => parsed.weights = words(&value()),
             "--compute" => parsed.compute = Some(value()),
+            "--kv" => parsed.kv = Some(value()),
             "--threads" => parsed.threads = numbers(&value()),
             "--isa" => parsed.isa = Some(value()),
             "--prompts" => parsed.prompts = numbers(&value()),

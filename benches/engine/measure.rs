@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use qwen35::checkpoint::{Config, LayerKind};
 use qwen35::sampling::SamplingOptions;
-use qwen35::{ComputeMode, Model, ModelOptions, Next, Session, SessionOptions, WeightFormat};
+use qwen35::{
+    ComputeMode, KvElement, Model, ModelOptions, Next, Session, SessionOptions, WeightFormat,
+};
 
 use crate::limits::Limits;
 use crate::report::{Figure, Report};
@@ -42,7 +44,7 @@ impl<'a> Bench<'a> {
 
     pub fn first_token(&self, report: &mut Report) {
         let model = self.model();
-        let (tokens, mut session) = (prompt(&model, 19), session(&model));
+        let (tokens, mut session) = (prompt(&model, 19), self.session(&model));
         let times = self.runs(|| {
             or_fail(session.reset());
             let start = Instant::now();
@@ -55,7 +57,7 @@ impl<'a> Bench<'a> {
 
     pub fn prefill(&self, report: &mut Report) {
         let model = self.model();
-        let mut session = session(&model);
+        let mut session = self.session(&model);
         let (peak, name) = self.arithmetic_limit();
         for &length in &self.arguments.prompts {
             let tokens = prompt(&model, length);
@@ -77,7 +79,7 @@ impl<'a> Bench<'a> {
     /// the prompt has 19 tokens.
     pub fn decode(&self, report: &mut Report) {
         let model = self.model();
-        let mut session = session(&model);
+        let mut session = self.session(&model);
         let config = model.config().unwrap_or_else(|| fail("no weights"));
         for &depth in &self.arguments.depths {
             let wanted = depth.max(19);
@@ -93,7 +95,7 @@ impl<'a> Bench<'a> {
                 }
                 (self.arguments.output - 1) as f64 / start.elapsed().as_secs_f64()
             });
-            let bytes = model.weight_bytes() as f64 + state_bytes(config, wanted);
+            let bytes = model.weight_bytes() as f64 + state_bytes(config, session.kv(), wanted);
             let share = (self.limits.read > 0.0)
                 .then(|| (bytes / self.limits.read, "the read bandwidth".to_owned()));
             report.add(self.figure("decode", depth, "tok/s", share), &rates);
@@ -105,7 +107,7 @@ impl<'a> Bench<'a> {
     /// exact (`--measure memory --weights int4`).
     pub fn memory(&self, report: &mut Report) {
         let model = self.model();
-        let mut session = session(&model);
+        let mut session = self.session(&model);
         let tokens = prompt(&model, 2048);
         or_fail(session.feed(&tokens));
         next(&mut session);
@@ -135,6 +137,16 @@ impl<'a> Bench<'a> {
         or_fail(Model::open(self.directory, &options))
     }
 
+    fn session(&self, model: &Model) -> Session {
+        let kv = self.arguments.kv.as_deref().map(|name| {
+            let known = [KvElement::F32, KvElement::F16, KvElement::I8];
+            let found = known.into_iter().find(|kv| kv.name() == name);
+            found.unwrap_or_else(|| fail(&format!("--kv {name}: fp32, fp16 or int8")))
+        });
+        let sampling = SamplingOptions::greedy();
+        or_fail(Session::new(model, SessionOptions { sampling, kv, ..SessionOptions::default() }))
+    }
+
     /// One warm-up, then the measured runs.
     fn runs(&self, mut run: impl FnMut() -> f64) -> Vec<f64> {
         run();
@@ -149,8 +161,12 @@ impl<'a> Bench<'a> {
         share: Option<(f64, String)>,
     ) -> Figure {
         let mut engine = format!("libqwen35 {}", self.weights);
-        for part in [&self.arguments.compute, &self.arguments.isa].into_iter().flatten() {
+        let Arguments { compute, isa, kv, .. } = self.arguments;
+        for part in [compute, isa].into_iter().flatten() {
             engine = format!("{engine} {part}");
+        }
+        if let Some(kv) = kv {
+            engine = format!("{engine}, {kv} KV");
         }
         Figure {
             engine,
@@ -175,11 +191,6 @@ impl<'a> Bench<'a> {
             _ => (self.limits.fma, "FP32"),
         }
     }
-}
-
-fn session(model: &Model) -> Session {
-    let sampling = SamplingOptions::greedy();
-    or_fail(Session::new(model, SessionOptions { sampling, ..SessionOptions::default() }))
 }
 
 fn prompt(model: &Model, length: usize) -> Vec<u32> {
@@ -223,7 +234,7 @@ fn state_bytes(config: &Config, depth: usize) -> f64 {
         * config.linear_key_head_dim
         * config.linear_value_head_dim
         * size_of::<f32>();
-    let keys = config.num_key_value_heads * config.head_dim * 2;
+    let keys = config.num_key_value_heads * config.head_dim * kv.bytes();
     let of_layer = |kind: &LayerKind| match kind {
         LayerKind::Linear => 2 * delta,
         LayerKind::Full => 2 * keys * depth,

@@ -325,7 +325,7 @@ pub(super) fn constant<T: Copy>(name: &str, value: i32, known: &[(i32, T)]) -> R
 }
 
 /// The constant that stands for `meaning`, or 0.
-fn constant_of<T: PartialEq>(meaning: &T, known: &[(i32, T)]) -> i32 {
+pub(super) fn constant_of<T: PartialEq>(meaning: &T, known: &[(i32, T)]) -> i32 {
     known.iter().find(|(_, other)| other == meaning).map_or(0, |(constant, _)| *constant)
 }
 

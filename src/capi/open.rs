@@ -46,7 +46,7 @@ pub struct qwen_model_cost {
     /// Of those, what is mapped from a file: memory the operating system can take back and
     /// shares between processes.
     pub mapped_bytes: u64,
-    /// A session that holds the number of tokens asked for.
+    /// A session that holds the number of tokens asked for, with QWEN_KV_AUTO.
     pub session_bytes: u64,
     /// Of those, what it takes at the start. The rest comes with its tokens, in pages of 64.
     pub session_start_bytes: u64,
@@ -56,6 +56,13 @@ pub struct qwen_model_cost {
     /// Scratch memory for each session that computes at the same time as others. It is kept
     /// for the next ones.
     pub scratch_bytes: u64,
+    /// The keys and values of the number of tokens asked for, in FP32: the part of
+    /// session_bytes that the kv of qwen_session_options changes.
+    pub kv_fp32_bytes: u64,
+    /// The same in FP16.
+    pub kv_fp16_bytes: u64,
+    /// The same in INT8.
+    pub kv_int8_bytes: u64,
 }
 
 // SAFETY: integers only, struct_size first.
@@ -212,6 +219,9 @@ pub unsafe extern "C" fn qwen_model_estimate(
             session_start_bytes: estimate.session_start,
             copy_bytes: estimate.mark,
             scratch_bytes: estimate.scratch,
+            kv_fp32_bytes: estimate.kv.f32,
+            kv_fp16_bytes: estimate.kv.f16,
+            kv_int8_bytes: estimate.kv.i8,
         };
         fill("cost", cost, &value)?;
         Ok(QWEN_OK)

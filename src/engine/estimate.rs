@@ -5,6 +5,7 @@ use std::path::Path;
 use super::{ModelOptions, Origin};
 use crate::Result;
 use crate::checkpoint::Checkpoint;
+use crate::kernels::KvElement;
 use crate::model::{WeightFormat, loaded_bytes, sizes};
 
 /// Memory of a model and of a session on it, in bytes. The tokenizer (some 10 MB at the
@@ -16,15 +17,41 @@ pub struct Estimate {
     /// Of those, what is mapped from a file: the system can take it back, and processes share
     /// it.
     pub mapped: u64,
-    /// A session that holds the asked number of tokens.
+    /// A session that holds the asked number of tokens, with keys and values as sessions of
+    /// such a model store them by default.
     pub session: u64,
     /// Of those, what it takes at the start; the rest grows with its tokens, in pages.
     pub session_start: u64,
     /// What each fork, and each position that can be returned to, takes beyond the pages it
     /// shares.
     pub mark: u64,
+    /// Keys and values of the asked number of tokens in each format: the part of `session`
+    /// that depends on it.
+    pub kv: KvBytes,
     /// Scratch memory for each session that computes at the same time as others.
     pub scratch: u64,
+}
+
+/// Bytes of the keys and values of one sequence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KvBytes {
+    /// In [`KvElement::F32`].
+    pub f32: u64,
+    /// In [`KvElement::F16`].
+    pub f16: u64,
+    /// In [`KvElement::I8`].
+    pub i8: u64,
+}
+
+impl KvBytes {
+    /// Those in `element`.
+    pub fn of(self, element: KvElement) -> u64 {
+        match element {
+            KvElement::F32 => self.f32,
+            KvElement::F16 => self.f16,
+            KvElement::I8 => self.i8,
+        }
+    }
 }
 
 /// Bytes of the weights in `format`, and of those that stay in their file.
@@ -52,6 +79,7 @@ impl super::Model {
                 session: 0,
                 session_start: 0,
                 mark: 0,
+                kv: KvBytes::default(),
                 scratch: 0,
             });
         }
@@ -64,12 +92,20 @@ impl super::Model {
         let format = super::weight_format(&checkpoint, options.weights)?;
         let (weights, mapped) = weight_bytes(&checkpoint, format)?;
         let start = sizes::session_start(config);
+        let kv_in = |element| sizes::keys_and_values(config, element, context);
+        let kv = KvBytes {
+            f32: kv_in(KvElement::F32),
+            f16: kv_in(KvElement::F16),
+            i8: kv_in(KvElement::I8),
+        };
+        let element = super::default_kv(super::compute_mode(format, options.compute));
         Ok(Estimate {
             weights,
             mapped,
-            session: start + sizes::session_tokens(config, context),
+            session: start.saturating_add(kv.of(element)).saturating_add(sizes::ids(context)),
             session_start: start,
             mark: sizes::mark(config),
+            kv,
             scratch: sizes::scratch(config),
         })
     }

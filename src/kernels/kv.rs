@@ -7,18 +7,24 @@
 //! back, which the prefetchers of CPUs like. Pages start as zeros, so every element is
 //! always a number.
 //!
+//! In 8 bits, each token's key and each token's value have a scale for every head, beside the
+//! page: `[keys, values][kv_heads][64]`. A scale multiplies a whole score, or a whole weight,
+//! so the products run over the integers as they are.
+//!
 //! Pages are shared by [`KvPages::fork`] and copied when one of the owners writes.
-#![allow(unsafe_code)]
 
 mod bytes;
+mod element;
+mod page;
 
 use std::sync::Arc;
 
-use half::f16;
+pub(super) use element::Element;
+pub(super) use page::Head;
+use page::KvPage;
 
-use super::buffer::{Buffer, Plain};
-use super::simd::{Isa, LANES, Simd};
-use crate::{Error, Result, dispatch};
+use super::simd::{Isa, LANES};
+use crate::{Error, Result};
 
 /// Tokens of a page.
 pub const PAGE_TOKENS: usize = 64;
@@ -32,15 +38,33 @@ pub enum KvElement {
     F32,
     /// 16 bits, rounded to nearest even; magnitudes above 65504 become 65504.
     F16,
+    /// 8 bits, with an `f32` scale for each token and head that makes the largest magnitude
+    /// 127. A key or value that holds an infinity or NaN becomes NaN as a whole.
+    I8,
 }
 
 impl KvElement {
-    /// Bytes of an element.
+    /// Bytes of an element, scales not counted.
     pub fn bytes(self) -> usize {
         match self {
             Self::F32 => 4,
             Self::F16 => 2,
+            Self::I8 => 1,
         }
+    }
+
+    /// Its name in options and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "fp32",
+            Self::F16 => "fp16",
+            Self::I8 => "int8",
+        }
+    }
+
+    /// Whether there are scales.
+    fn is_scaled(self) -> bool {
+        self == Self::I8
     }
 }
 
@@ -71,122 +95,22 @@ impl KvShape {
         let stride = self.head_dim.checked_next_multiple_of(LANES)?;
         stride.checked_add(self.head_dim)?.checked_mul(PAGE_TOKENS)?.checked_mul(self.kv_heads)
     }
+    /// Scales of a page, or `None` when that overflows.
+    fn page_scales(self) -> Option<usize> {
+        match self.element.is_scaled() {
+            true => self.kv_heads.checked_mul(2 * PAGE_TOKENS),
+            false => Some(0),
+        }
+    }
+    /// Bytes of a page, or `None` when that overflows.
+    fn checked_page_bytes(self) -> Option<usize> {
+        let elements = self.page_len()?.checked_mul(self.element.bytes())?;
+        elements.checked_add(self.page_scales()?.checked_mul(size_of::<f32>())?)
+    }
     /// Bytes of a page.
     pub fn page_bytes(self) -> usize {
-        self.page_len().unwrap_or(usize::MAX).saturating_mul(self.element.bytes())
+        self.checked_page_bytes().unwrap_or(usize::MAX)
     }
-}
-
-/// A storage format of keys and values.
-pub(super) trait Element: Plain {
-    /// Sixteen elements.
-    ///
-    /// # Safety
-    /// `p` points to 16 readable elements.
-    unsafe fn load<S: Simd>(s: S, p: *const Self) -> S::F32;
-    /// Writes sixteen elements.
-    ///
-    /// # Safety
-    /// `p` points to 16 writable elements.
-    unsafe fn store<S: Simd>(s: S, p: *mut Self, v: S::F32);
-    /// All zero bits.
-    const ZERO: Self;
-}
-
-impl Element for f32 {
-    const ZERO: Self = 0.0;
-    #[inline(always)]
-    unsafe fn load<S: Simd>(s: S, p: *const Self) -> S::F32 {
-        // SAFETY: the caller's contract.
-        unsafe { s.load_ptr(p) }
-    }
-    #[inline(always)]
-    unsafe fn store<S: Simd>(s: S, p: *mut Self, v: S::F32) {
-        // SAFETY: the caller's contract.
-        unsafe { s.store_ptr(p, v) }
-    }
-}
-
-impl Element for f16 {
-    const ZERO: Self = f16::ZERO;
-    #[inline(always)]
-    unsafe fn load<S: Simd>(s: S, p: *const Self) -> S::F32 {
-        // SAFETY: the caller's contract.
-        unsafe { s.load_f16_ptr(p) }
-    }
-    #[inline(always)]
-    unsafe fn store<S: Simd>(s: S, p: *mut Self, v: S::F32) {
-        // An infinity in the cache would turn the masked products of earlier rows into NaN.
-        // The operand order lets NaN through.
-        let max = s.splat(f16::MAX.to_f32_const());
-        let min = s.splat(f16::MIN.to_f32_const());
-        let v = s.max(min, s.min(max, v));
-        // SAFETY: the caller's contract.
-        unsafe { s.store_f16_ptr(p, v) }
-    }
-}
-
-enum Data {
-    F32(Buffer<f32>),
-    F16(Buffer<f16>),
-}
-
-/// Keys and values of [`PAGE_TOKENS`] tokens of one layer.
-pub struct KvPage {
-    data: Data,
-}
-
-impl KvPage {
-    fn zeroed(shape: KvShape) -> Result<Self> {
-        let len = shape
-            .page_len()
-            .ok_or_else(|| Error::out_of_memory("a page of the key and value cache", usize::MAX))?;
-        let what = "a page of the key and value cache";
-        let data = match shape.element {
-            KvElement::F32 => Data::F32(Buffer::zeroed(len, what)?),
-            KvElement::F16 => Data::F16(Buffer::zeroed(len, what)?),
-        };
-        Ok(Self { data })
-    }
-
-    fn try_clone(&self, shape: KvShape) -> Result<Self> {
-        let mut copy = Self::zeroed(shape)?;
-        match (&mut copy.data, &self.data) {
-            (Data::F32(to), Data::F32(from)) => to.copy_from_slice(from),
-            (Data::F16(to), Data::F16(from)) => to.copy_from_slice(from),
-            _ => return Err(Error::internal("pages of one cache differ in format")),
-        }
-        Ok(copy)
-    }
-
-    /// Where the keys and values of `head` begin.
-    pub(super) fn head<E: Element>(&self, shape: KvShape, head: usize) -> Head<'_, E> {
-        assert!(head < shape.kv_heads);
-        let all: &[E] = match &self.data {
-            Data::F32(x) => cast(x),
-            Data::F16(x) => cast(x),
-        };
-        let values = shape.kv_heads * shape.head_keys();
-        Head {
-            keys: &all[head * shape.head_keys()..][..shape.head_keys()],
-            values: &all[values + head * shape.head_values()..][..shape.head_values()],
-        }
-    }
-}
-
-/// `x` if it is of the type asked for; the caller has matched the element type.
-fn cast<A: Element, B: Element>(x: &[A]) -> &[B] {
-    assert_eq!(std::any::TypeId::of::<A>(), std::any::TypeId::of::<B>());
-    // SAFETY: `A` and `B` are the same type.
-    unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), x.len()) }
-}
-
-/// One head of a page.
-pub(super) struct Head<'a, E> {
-    /// `[head_dim][64]`
-    pub keys: &'a [E],
-    /// `[groups][64][columns of the group]`
-    pub values: &'a [E],
 }
 
 /// The cache of one layer: pages in order.
@@ -303,11 +227,7 @@ impl KvPages {
                 .ok_or_else(|| Error::internal("a reserved page is still shared"))?;
             let keys = &keys[done * width..][..n * width];
             let values = &values[done * width..][..n * width];
-            let shape = self.shape;
-            dispatch!(isa, s => match &mut page.data {
-                Data::F32(data) => write_rows(s, shape, data, slot, keys, values),
-                Data::F16(data) => write_rows(s, shape, data, slot, keys, values),
-            });
+            page.write(isa, self.shape, slot, keys, values);
             done += n;
         }
         Ok(())
@@ -320,58 +240,10 @@ fn reserve<T>(list: &mut Vec<T>, more: usize) -> Result<()> {
     })
 }
 
-/// Writes up to 16 tokens, the first of them in slot `slot` of the page.
-#[inline(always)]
-fn write_rows<S: Simd, E: Element>(
-    s: S,
-    shape: KvShape,
-    page: &mut [E],
-    slot: usize,
-    keys: &[f32],
-    values: &[f32],
-) {
-    let KvShape { kv_heads, head_dim, .. } = shape;
-    let width = kv_heads * head_dim;
-    let tokens = keys.len() / width;
-    assert!(tokens <= LANES && slot + tokens <= PAGE_TOKENS);
-    let (page_keys, page_values) = page.split_at_mut(kv_heads * shape.head_keys());
-    for head in 0..kv_heads {
-        let page_keys = &mut page_keys[head * shape.head_keys()..][..shape.head_keys()];
-        for first in (0..head_dim).step_by(LANES) {
-            let n = LANES.min(head_dim - first);
-            let mut block = [[E::ZERO; LANES]; LANES];
-            for (t, row) in block[..tokens].iter_mut().enumerate() {
-                let source = &keys[t * width + head * head_dim + first..][..n];
-                // SAFETY: a row of `block` is 16 elements.
-                unsafe { E::store(s, row.as_mut_ptr(), s.load_part(source)) };
-            }
-            for d in 0..n {
-                let to = &mut page_keys[(first + d) * PAGE_TOKENS + slot..][..tokens];
-                for (to, row) in to.iter_mut().zip(&block) {
-                    *to = row[d];
-                }
-            }
-        }
-        let mut page_values = &mut page_values[head * shape.head_values()..][..shape.head_values()];
-        for first in (0..head_dim).step_by(GROUP_COLUMNS) {
-            let columns = GROUP_COLUMNS.min(shape.padded_dim() - first);
-            let (group, rest) = page_values.split_at_mut(PAGE_TOKENS * columns);
-            page_values = rest;
-            let rows = group[slot * columns..][..tokens * columns].chunks_exact_mut(columns);
-            for (t, row) in rows.enumerate() {
-                let source = &values[t * width + head * head_dim + first..];
-                let source = &source[..columns.min(head_dim - first)];
-                for (to, from) in row.chunks_exact_mut(LANES).zip(source.chunks(LANES)) {
-                    // SAFETY: `to` is 16 elements.
-                    unsafe { E::store(s, to.as_mut_ptr(), s.load_part(from)) };
-                }
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use half::f16;
+
     use super::*;
 
     fn value(t: usize, head: usize, d: usize) -> f32 {
@@ -426,7 +298,7 @@ mod tests {
                         }
                         match element {
                             KvElement::F32 => check::<f32>(&pages, total, 1.0),
-                            KvElement::F16 => check::<f16>(&pages, total, 1.0),
+                            _ => check::<f16>(&pages, total, 1.0),
                         }
                     }
                 }
@@ -463,6 +335,47 @@ mod tests {
             let got: Vec<f32> = head.values[..3].iter().map(|x| x.to_f32()).collect();
             assert_eq!(got[..2], [65504.0, -65504.0]);
             assert!(got[2].is_nan());
+        }
+    }
+
+    #[test]
+    fn eight_bits_keep_each_row_to_half_a_step_and_say_what_is_no_number() {
+        let mut random = crate::kernels::testing::Random(5);
+        for (kv_heads, head_dim) in [(1, 1), (2, 24), (3, 40), (2, 150)] {
+            let shape = KvShape { kv_heads, head_dim, element: KvElement::I8 };
+            let width = kv_heads * head_dim;
+            let mut all: Vec<f32> = random.vector(100 * width, 3.0);
+            // A row of zeros, one too small for a scale, a large one, and two unsound ones.
+            for (t, value) in [(3, 0.0), (4, 1e-36), (5, 1e36), (6, f32::NAN), (7, f32::INFINITY)] {
+                all[t * width..t * width + head_dim].fill(value);
+            }
+            let mut first: Option<Vec<u8>> = None;
+            for isa in Isa::available() {
+                let mut pages = KvPages::new(shape);
+                pages.write(isa, 0, &all[..70 * width], &all[..70 * width]).unwrap();
+                pages.write(isa, 70, &all[70 * width..], &all[70 * width..]).unwrap();
+                for (n, row) in all.chunks_exact(head_dim).enumerate() {
+                    let (t, h) = (n / kv_heads, n % kv_heads);
+                    let (page, slot) = (&pages.pages()[t / PAGE_TOKENS], t % PAGE_TOKENS);
+                    let head = page.head::<i8>(shape, h);
+                    let scale = head.key_scales[slot];
+                    assert_eq!(scale.to_bits(), head.value_scales[slot].to_bits());
+                    let largest = row.iter().fold(0.0f32, |max, x| max.max(x.abs()));
+                    if row.iter().any(|x| !x.is_finite()) {
+                        assert!(scale.is_nan());
+                        continue;
+                    }
+                    for (d, x) in row.iter().enumerate() {
+                        let key = f32::from(head.keys[d * PAGE_TOKENS + slot]) * scale;
+                        let step = largest / 127.0;
+                        assert!((key - x).abs() <= step * 0.5001 + 1e-30, "{x} became {key}");
+                    }
+                }
+                let parts = pages.pages().iter().flat_map(|page| page.parts());
+                let bytes: Vec<u8> = parts.flatten().copied().collect();
+                assert_eq!(bytes.len(), pages.bytes());
+                assert!(bytes == *first.get_or_insert_with(|| bytes.clone()), "{}", isa.name());
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use super::state::{RecurrentShape, State};
 use super::workspace::{MAX_CHUNK, Workspace};
 use crate::checkpoint::{Config, LayerKind};
-use crate::kernels::PAGE_TOKENS;
+use crate::kernels::{KvElement, PAGE_TOKENS};
 
 /// Bytes of a new session: recurrent state, hidden state and logits.
 pub fn session_start(config: &Config) -> u64 {
@@ -16,12 +16,17 @@ pub fn mark(config: &Config) -> u64 {
     RecurrentShape::new(config).bytes() as u64
 }
 
-/// Bytes that `tokens` tokens add: whole pages of keys and values, and the ids.
-pub fn session_tokens(config: &Config, tokens: usize) -> u64 {
+/// Bytes of the ids of `tokens` tokens.
+pub fn ids(tokens: usize) -> u64 {
+    (tokens as u64).saturating_mul(size_of::<u32>() as u64)
+}
+
+/// Bytes of the keys and values of `tokens` tokens, which come in whole pages.
+pub fn keys_and_values(config: &Config, element: KvElement, tokens: usize) -> u64 {
     let full = config.layer_kinds.iter().filter(|kind| **kind == LayerKind::Full).count() as u64;
-    let page = State::kv_shape(config).page_bytes() as u64;
+    let page = State::kv_shape(config, element).page_bytes() as u64;
     let pages = tokens.div_ceil(PAGE_TOKENS) as u64;
-    (full * pages).saturating_mul(page) + tokens as u64 * size_of::<u32>() as u64
+    (full * pages).saturating_mul(page)
 }
 
 /// Bytes of the scratch memory of one pass over a prompt.

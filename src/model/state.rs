@@ -104,13 +104,13 @@ impl State {
         }
     }
 
-    /// The state before the first token.
+    /// The state before the first token, with keys and values as `element`.
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn new(config: &Config) -> Result<Self> {
+    pub fn new(config: &Config, element: KvElement) -> Result<Self> {
         let full = config.layer_kinds.iter().filter(|kind| **kind == LayerKind::Full).count();
-        let shape = Self::kv_shape(config);
+        let shape = Self::kv_shape(config, element);
         Ok(Self {
             position: 0,
             recurrent: Arc::new(Recurrent::zeros(RecurrentShape::new(config))?),
@@ -121,12 +121,8 @@ impl State {
     }
 
     /// What the cache of a full attention layer holds for each token.
-    pub fn kv_shape(config: &Config) -> KvShape {
-        KvShape {
-            kv_heads: config.num_key_value_heads,
-            head_dim: config.head_dim,
-            element: KvElement::F32,
-        }
+    pub fn kv_shape(config: &Config, element: KvElement) -> KvShape {
+        KvShape { kv_heads: config.num_key_value_heads, head_dim: config.head_dim, element }
     }
 
     /// A copy, without what is unfinished. Recurrent state and KV pages are shared until one

@@ -30,6 +30,7 @@ impl Session {
             cancel: CancelHandle::default(),
             progress: None,
             logits_hook: None,
+            kv: self.kv,
             marks: self.marks.try_clone()?,
             namespace: self.namespace,
             overflow: self.overflow,

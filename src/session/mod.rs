@@ -35,7 +35,7 @@ pub use score::{Pooling, Score};
 pub use step::Step;
 
 use crate::engine::Model;
-use crate::kernels::Cancel;
+use crate::kernels::{Cancel, KvElement};
 use crate::model::State;
 use crate::model::workspace::MAX_CHUNK;
 use crate::sampling::{Sampler, SamplingOptions};
@@ -62,6 +62,9 @@ pub struct SessionOptions {
     pub cache_namespace: Option<u64>,
     /// What happens to a conversation that does not fit.
     pub overflow: Overflow,
+    /// How keys and values are stored; `None`: [`Model::default_kv`]. Prefixes are shared by
+    /// sessions of the same format only, and a saved session goes on in its own format only.
+    pub kv: Option<KvElement>,
 }
 
 /// What [`Session::next_token`] found.
@@ -105,6 +108,7 @@ pub struct Session {
     cancel: CancelHandle,
     progress: Option<ProgressHook>,
     logits_hook: Option<LogitsHook>,
+    kv: KvElement,
     marks: Marks,
     namespace: Option<u64>,
     overflow: Overflow,
@@ -134,8 +138,10 @@ impl Session {
             }
         };
         let sampler = Sampler::new(options.sampling, model.tokenizer().token_count())?;
+        let kv = options.kv.unwrap_or(model.default_kv());
         Ok(Self {
-            state: State::new(config)?,
+            state: State::new(config, kv)?,
+            kv,
             model: model.clone(),
             tokens: Vec::new(),
             logits: Vec::new(),
@@ -171,6 +177,11 @@ impl Session {
         self.tokens.len()
     }
 
+    /// How keys and values are stored.
+    pub fn kv(&self) -> KvElement {
+        self.kv
+    }
+
     /// Most tokens the sequence may hold.
     pub fn context_limit(&self) -> usize {
         self.context_limit
@@ -201,7 +212,7 @@ impl Session {
     /// # Errors
     /// `OutOfMemory`; the session is as before.
     pub fn reset(&mut self) -> Result<()> {
-        self.state = State::new(self.model.network()?.config())?;
+        self.state = self.empty_state()?;
         self.tokens.clear();
         self.output_start = 0;
         self.logits_position = None;
@@ -276,6 +287,11 @@ impl Session {
     pub fn logits(&mut self) -> Result<&[f32]> {
         self.metered(Self::compute_logits)?;
         Ok(&self.logits)
+    }
+
+    /// The state before the first token.
+    fn empty_state(&self) -> Result<State> {
+        State::new(self.model.network()?.config(), self.kv)
     }
 
     fn check_ids(&self, tokens: &[u32]) -> Result<()> {

@@ -118,7 +118,7 @@ impl Session {
         } else {
             let (state, length, queued) = match self.marks.before(common) {
                 Some(mark) => (mark.state.try_clone()?, mark.info.position, mark.queued),
-                None => (State::new(self.model.network()?.config())?, 0, 0),
+                None => (self.empty_state()?, 0, 0),
             };
             self.state = state;
             self.tokens.truncate(length);

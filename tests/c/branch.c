@@ -250,6 +250,51 @@ static void saved(const char *folder) {
     qwen_session_free(two);
 }
 
+/* Formats of keys and values: each its own bits, each its own saved sessions. */
+static void kv_formats(void) {
+    static const qwen_kv formats[] = {QWEN_KV_FP32, QWEN_KV_FP16, QWEN_KV_INT8};
+    qwen_session_options options = QWEN_SESSION_OPTIONS_INIT;
+    qwen_session *plain = make(NULL, 1);
+    qwen_kv kv = 99;
+    size_t sizes[3];
+    OK(qwen_session_kv(plain, &kv));
+    CHECK(kv == QWEN_KV_FP32); /* the toy model computes exactly */
+    OK(qwen_session_feed(plain, prompt, 200));
+    for (size_t i = 0; i < 3; i++) {
+        options.kv = formats[i];
+        qwen_session *one = make(&options, 1), *two = make(&options, 2);
+        OK(qwen_session_kv(one, &kv));
+        CHECK(kv == formats[i]);
+        OK(qwen_session_feed(one, prompt, 200));
+        CHECK(same(one, plain) == (i == 0));
+        OK(qwen_session_save_memory(one, 0, NULL, 0, &sizes[i]));
+        void *memory = malloc(sizes[i]);
+        OK(qwen_session_save_memory(one, 0, memory, sizes[i], &sizes[i]));
+        OK(qwen_session_restore_memory(two, memory, sizes[i]));
+        CHECK(same(one, two));
+        options.kv = formats[(i + 1) % 3];
+        qwen_session *other = make(&options, 1);
+        EXPECT(QWEN_ERROR_UNSUPPORTED, qwen_session_restore_memory(other, memory, sizes[i]));
+        SAYS("keys and values in");
+        CHECK(position(other) == 0);
+        free(memory);
+        qwen_session_free(one);
+        qwen_session_free(two);
+        qwen_session_free(other);
+    }
+    CHECK(sizes[0] > sizes[1] && sizes[1] > sizes[2]);
+    options.kv = 4;
+    qwen_session *none = plain;
+    INVALID(qwen_session_new(model, &options, &none));
+    SAYS("kv");
+    CHECK(none == NULL);
+    kv = 99;
+    EXPECT(QWEN_ERROR_INVALID_HANDLE, qwen_session_kv(NULL, &kv));
+    CHECK(kv == QWEN_KV_AUTO);
+    INVALID(qwen_session_kv(plain, NULL));
+    qwen_session_free(plain);
+}
+
 /* The first half of a character, then the process "ends", then the second half. */
 static void half_a_character(void) {
     qwen_stream_decoder *before, *after;
@@ -289,6 +334,7 @@ int main(int argc, char **argv) {
     reuse();
     overflow();
     saved(argv[2]);
+    kv_formats();
     half_a_character();
     qwen_model_free(model);
     return 0;

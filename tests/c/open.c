@@ -179,6 +179,14 @@ static void costs_and_warming(const char *path) {
     CHECK(cost.weight_bytes == info.weight_bytes && cost.mapped_bytes == info.weight_bytes);
     CHECK(cost.session_bytes > small.session_bytes && small.session_bytes > cost.copy_bytes);
     CHECK(small.session_start_bytes == cost.session_start_bytes && cost.scratch_bytes > 0);
+    CHECK(cost.kv_fp32_bytes == 2 * cost.kv_fp16_bytes);
+    CHECK(cost.kv_int8_bytes < cost.kv_fp16_bytes && 2 * cost.kv_int8_bytes > cost.kv_fp16_bytes);
+    CHECK(cost.session_bytes ==
+          cost.session_start_bytes + cost.kv_fp32_bytes + 1000 * sizeof(int32_t));
+    qwen_model_options fast = QWEN_MODEL_OPTIONS_INIT;
+    fast.compute = QWEN_COMPUTE_FAST;
+    OK(qwen_model_estimate(path, QWEN_NUL, &fast, 1000, &small));
+    CHECK(cost.session_bytes - small.session_bytes == cost.kv_fp32_bytes - cost.kv_fp16_bytes);
     INVALID(qwen_model_estimate(path, QWEN_NUL, NULL, 0, NULL));
     cost.struct_size = 3;
     INVALID(qwen_model_estimate(path, QWEN_NUL, NULL, 0, &cost));

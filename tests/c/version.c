@@ -49,10 +49,11 @@ int main(void) {
     CHECK(sizeof(qwen_piece) == 96);
     OFFSET(qwen_piece, text, 16);
     OFFSET(qwen_piece, problem_length, 88);
-    CHECK(sizeof(qwen_session_options) == 48);
+    CHECK(sizeof(qwen_session_options) == 56);
     OFFSET(qwen_session_options, cache_namespace, 24);
     OFFSET(qwen_session_options, overflow_reserve, 32);
     OFFSET(qwen_session_options, overflow, 40);
+    OFFSET(qwen_session_options, kv, 48);
     OFFSET(qwen_session_options, mark_limit, 44);
     CHECK(sizeof(qwen_mark) == 24 && sizeof(qwen_feed_info) == 48);
     CHECK(sizeof(qwen_prefix_cache_info) == 56);

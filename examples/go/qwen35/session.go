@@ -26,12 +26,36 @@ type Session struct {
 
 func (s *Session) c() *C.qwen_session { return (*C.qwen_session)(atomic.LoadPointer(&s.handle)) }
 
+// KV is how a session stores keys and values.
+type KV int32
+
+const (
+	KVAuto KV = C.QWEN_KV_AUTO // KVFP32 for a model that computes exactly, else KVFP16
+	KVFP32 KV = C.QWEN_KV_FP32 // as computed
+	KVFP16 KV = C.QWEN_KV_FP16 // half the memory
+	KVInt8 KV = C.QWEN_KV_INT8 // a quarter
+)
+
+// SessionOptions say how to make a session. The zero value is the default.
+type SessionOptions struct {
+	ContextLimit uint64    // the most tokens it may hold, 0 what the model was made for
+	Sampling     *Sampling // nil is the default
+	KV           KV
+}
+
 // NewSession makes an empty session. Limit is the most tokens it may hold, 0 what the model
 // was made for; nil sampling is the default.
 func (m *Model) NewSession(limit uint64, sampling *Sampling) (*Session, error) {
+	return m.NewSessionWith(SessionOptions{ContextLimit: limit, Sampling: sampling})
+}
+
+// NewSessionWith makes an empty session with all options.
+func (m *Model) NewSessionWith(options SessionOptions) (*Session, error) {
+	sampling := options.Sampling
 	raw := C.qwen_session_options{
 		struct_size:   C.uint32_t(unsafe.Sizeof(C.qwen_session_options{})),
-		context_limit: C.uint64_t(limit),
+		context_limit: C.uint64_t(options.ContextLimit),
+		kv:            C.qwen_kv(options.KV),
 	}
 	var handle *C.qwen_session
 	_, err := do(func() C.qwen_status { return C.qwen_session_new(m.c(), &raw, &handle) })

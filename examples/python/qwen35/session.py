@@ -26,17 +26,36 @@ from .results import Fed, Mark, Next, Queued, Score, Statistics, Step, statistic
 from .sampling import Sampling
 
 
+_KV = {
+    "auto": _abi.QWEN_KV_AUTO,
+    "fp32": _abi.QWEN_KV_FP32,
+    "fp16": _abi.QWEN_KV_FP16,
+    "int8": _abi.QWEN_KV_INT8,
+}
+
+
 class Session:
     """A sequence on a model, used by one thread at a time. A concurrent call is an Error.
 
     context_limit: the most tokens it may hold; 0 is what the model was made for.
+    kv: how keys and values are stored: "fp32", "fp16", "int8" or "auto", which is FP32 for a
+        model that computes exactly and FP16 for one that computes fast.
     """
 
     def __init__(
-        self, model: Model, *, context_limit: int = 0, sampling: Optional[Sampling] = None
+        self,
+        model: Model,
+        *,
+        context_limit: int = 0,
+        sampling: Optional[Sampling] = None,
+        kv: str = "auto",
     ) -> None:
+        if kv not in _KV:
+            raise ValueError(f"kv {kv!r}: must be one of {', '.join(_KV)}")
         options = _abi.qwen_session_options(
-            struct_size=ctypes.sizeof(_abi.qwen_session_options), context_limit=context_limit
+            struct_size=ctypes.sizeof(_abi.qwen_session_options),
+            context_limit=context_limit,
+            kv=_KV[kv],
         )
         if sampling is not None:
             options.sampling = ctypes.pointer(sampling.raw())

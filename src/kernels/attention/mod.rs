@@ -147,6 +147,7 @@ impl Call<'_> {
                 dispatch!(self.c.isa, s => match self.kv.shape().element {
                     KvElement::F32 => self.whole_tile::<_, f32>(s, &tile, first, all, one, rest),
                     KvElement::F16 => self.whole_tile::<_, f16>(s, &tile, first, all, one, rest),
+                    KvElement::I8 => self.whole_tile::<_, i8>(s, &tile, first, all, one, rest),
                 });
             }));
         });
@@ -196,6 +197,9 @@ impl Call<'_> {
                             }
                             KvElement::F16 => {
                                 self.segment::<_, f16>(s, &tile, segment, &mut partial, scratch)
+                            }
+                            KvElement::I8 => {
+                                self.segment::<_, i8>(s, &tile, segment, &mut partial, scratch)
                             }
                         }
                     });

@@ -2,6 +2,7 @@ use super::*;
 use crate::kernels::simd::Isa;
 use crate::kernels::testing::{Random, bits, compute, error};
 
+#[derive(Clone)]
 struct Case {
     shape: AttentionShape,
     element: KvElement,
@@ -46,13 +47,27 @@ impl Case {
         kv
     }
 
+    /// What the cache makes of `rows`.
+    fn stored(&self, rows: &[f32]) -> Vec<f64> {
+        match self.element {
+            KvElement::F32 => rows.iter().map(|&x| f64::from(x)).collect(),
+            KvElement::F16 => rows.iter().map(|&x| f16::from_f32(x).to_f64()).collect(),
+            KvElement::I8 => rows
+                .chunks(self.shape.head_dim)
+                .flat_map(|row| {
+                    let largest = row.iter().fold(0.0f32, |max, x| max.max(x.abs()));
+                    let (scale, inverse) = (largest / 127.0, 127.0 / largest);
+                    let integer = move |x: &f32| f64::from((x * inverse).round_ties_even());
+                    row.iter().map(move |x| integer(x) * f64::from(scale))
+                })
+                .collect(),
+        }
+    }
+
     /// Attention by definition, in `f64`, on what the cache stores.
     fn oracle(&self) -> Vec<f64> {
         let AttentionShape { q_heads, kv_heads, head_dim } = self.shape;
-        let stored = |x: f32| match self.element {
-            KvElement::F32 => f64::from(x),
-            KvElement::F16 => f16::from_f32(x).to_f64(),
-        };
+        let (keys, values) = (self.stored(&self.keys), self.stored(&self.values));
         let mut out = Vec::new();
         for t in 0..self.tokens {
             for h in 0..q_heads {
@@ -60,8 +75,8 @@ impl Case {
                 let at = |j: usize| (j * kv_heads + h / (q_heads / kv_heads)) * head_dim;
                 let scores: Vec<f64> = (0..=self.before + t)
                     .map(|j| {
-                        let key = &self.keys[at(j)..][..head_dim];
-                        q.iter().zip(key).map(|(&q, &k)| f64::from(q) * stored(k)).sum::<f64>()
+                        let key = &keys[at(j)..][..head_dim];
+                        q.iter().zip(key).map(|(&q, &k)| f64::from(q) * k).sum::<f64>()
                             * f64::from(self.scale)
                     })
                     .collect();
@@ -69,7 +84,7 @@ impl Case {
                 let weights: Vec<f64> = scores.iter().map(|s| (s - max).exp()).collect();
                 let sum: f64 = weights.iter().sum();
                 out.extend((0..head_dim).map(|d| {
-                    let mean = |(j, w): (usize, &f64)| w * stored(self.values[at(j) + d]);
+                    let mean = |(j, w): (usize, &f64)| w * values[at(j) + d];
                     weights.iter().enumerate().map(mean).sum::<f64>() / sum
                 }));
             }
@@ -134,7 +149,7 @@ fn shape(q_heads: usize, kv_heads: usize, head_dim: usize) -> AttentionShape {
 #[test]
 fn follows_the_definition_under_any_chunking() {
     let mut random = Random(7);
-    for element in [KvElement::F32, KvElement::F16] {
+    for element in [KvElement::F32, KvElement::F16, KvElement::I8] {
         for shape in
             [shape(1, 1, 1), shape(4, 2, 16), shape(6, 1, 40), shape(10, 2, 21), shape(3, 3, 80)]
         {
@@ -148,7 +163,7 @@ fn follows_the_definition_under_any_chunking() {
 #[test]
 fn segments_are_merged_the_same_way_for_one_row_and_for_many() {
     let mut random = Random(8);
-    for element in [KvElement::F32, KvElement::F16] {
+    for element in [KvElement::F32, KvElement::F16, KvElement::I8] {
         for (before, tokens) in [(500, 30), (1023, 3), (1500, 60)] {
             let case = Case::new(&mut random, shape(8, 2, 32), element, before, tokens);
             case.check(&mut random, 2e-6);
@@ -160,7 +175,9 @@ fn segments_are_merged_the_same_way_for_one_row_and_for_many() {
 fn the_shapes_of_the_models() {
     let mut random = Random(9);
     for shape in [shape(8, 2, 256), shape(24, 4, 256)] {
-        Case::new(&mut random, shape, KvElement::F16, 500, 20).check(&mut random, 8e-6);
+        for element in [KvElement::F16, KvElement::I8] {
+            Case::new(&mut random, shape, element, 500, 20).check(&mut random, 8e-6);
+        }
     }
 }
 
@@ -178,6 +195,38 @@ fn large_scores_and_growing_maxima() {
     case.check(&mut random, 2e-4);
     case.scale = 0.0;
     case.check(&mut random, 2e-6);
+}
+
+/// What is lost by narrow keys and values, beside 32 bits: the figures of docs/quality.md.
+#[test]
+fn narrow_formats_stay_close_to_the_wide_one() {
+    let mut random = Random(12);
+    let shape = shape(8, 2, 256);
+    let case = Case::new(&mut random, shape, KvElement::F32, 1000, 8);
+    let wide = case.rows(Isa::best(), 1, &case.cache(Isa::best(), 1008), 0, 8);
+    for (element, most) in [(KvElement::F16, 5e-4), (KvElement::I8, 2e-2)] {
+        let case = Case { element, ..case.clone() };
+        let narrow = case.rows(Isa::best(), 1, &case.cache(Isa::best(), 1008), 0, 8);
+        let norm = |x: &mut dyn Iterator<Item = f32>| x.map(|x| x * x).sum::<f32>().sqrt();
+        let lost = norm(&mut narrow.iter().zip(&wide).map(|(a, b)| a - b));
+        let lost = lost / norm(&mut wide.iter().copied());
+        assert!(lost > 0.0 && lost < most, "{element:?}: {lost}");
+    }
+}
+
+#[test]
+fn an_unsound_row_in_eight_bits_reaches_only_those_that_see_it() {
+    let mut random = Random(13);
+    let mut case = Case::new(&mut random, shape(4, 2, 32), KvElement::I8, 30, 10);
+    let width = 64;
+    case.keys[35 * width] = f32::NAN;
+    case.values[35 * width] = f32::NAN;
+    for isa in Isa::available() {
+        let out = case.rows(isa, 1, &case.cache(isa, 40), 0, 10);
+        for (t, row) in out.chunks_exact(4 * 32).enumerate() {
+            assert_eq!(row.iter().any(|x| x.is_nan()), t >= 5, "{}, row {t}", isa.name());
+        }
+    }
 }
 
 #[test]

@@ -128,6 +128,9 @@ impl Tile {
         for row in first..rows {
             let seen = seen.min(self.position + row / self.group + 1 - start);
             let scores = &mut work.scores[row * PAGE_TOKENS..][..PAGE_TOKENS];
+            if E::SCALED {
+                multiply(s, &mut scores[..vectors * LANES], head.key_scales);
+            }
             scores[seen..].fill(f32::NEG_INFINITY);
             let mut max = s.load(scores);
             for n in 1..PAGE_VECTORS {
@@ -156,6 +159,11 @@ impl Tile {
                 sum = s.add(sum, s.load(&scores[n * LANES..]));
             }
             softmax.sum[row] = softmax.sum[row] * work.factors[row] + s.sum(sum);
+            if E::SCALED {
+                // Behind `seen` a scale may be NaN, which no earlier row must notice.
+                multiply(s, &mut scores[..seen.next_multiple_of(LANES)], head.value_scales);
+                scores[seen..].fill(0.0);
+            }
         }
         let stride = self.shape.padded_dim();
         for row in (first..rows).step_by(GROUP_ROWS) {
@@ -166,6 +174,14 @@ impl Tile {
             let ahead = if row == first { next_values } else { null() };
             values_of(s, weights, factors, count, head.values, seen, stride, out, ahead);
         }
+    }
+}
+
+/// Multiplies whole vectors by the first of `factors`.
+#[inline(always)]
+fn multiply<S: Simd>(s: S, values: &mut [f32], factors: &[f32]) {
+    for (values, factors) in values.chunks_exact_mut(LANES).zip(factors.chunks_exact(LANES)) {
+        s.store(values, s.mul(s.load(values), s.load(factors)));
     }
 }
 

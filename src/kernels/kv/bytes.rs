@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{Data, Isa, KvPage, KvPages, KvShape, PAGE_TOKENS};
-use crate::kernels::buffer::{Buffer, as_bytes, as_bytes_mut};
+use super::{Isa, KvPage, KvPages, KvShape, PAGE_TOKENS};
+use crate::kernels::buffer::Buffer;
 use crate::{Error, Result};
 
 impl KvPages {
     /// Bytes that [`KvPages::store`] gives for `tokens` tokens; `None` if they overflow.
     pub fn stored_bytes(shape: KvShape, tokens: usize) -> Option<usize> {
-        let page = shape.page_len()?.checked_mul(shape.element.bytes())?;
-        tokens.div_ceil(PAGE_TOKENS).checked_mul(page)
+        tokens.div_ceil(PAGE_TOKENS).checked_mul(shape.checked_page_bytes()?)
     }
 
     /// Hands the first `tokens` tokens to `sink`, in whole pages of this machine's byte
@@ -24,7 +23,7 @@ impl KvPages {
         }
         let whole = tokens / PAGE_TOKENS;
         for page in &self.pages[..whole] {
-            sink(page.data.bytes())?;
+            page.parts().into_iter().try_for_each(&mut *sink)?;
         }
         let rest = tokens % PAGE_TOKENS;
         if rest > 0 {
@@ -34,7 +33,7 @@ impl KvPages {
             let width = self.shape.kv_heads * self.shape.head_dim;
             let zeros = Buffer::zeroed((PAGE_TOKENS - rest) * width, "zeros of a stored page")?;
             last.write(Isa::best(), rest, &zeros, &zeros)?;
-            sink(last.pages[0].data.bytes())?;
+            last.pages[0].parts().into_iter().try_for_each(sink)?;
         }
         Ok(())
     }
@@ -52,26 +51,10 @@ impl KvPages {
         super::reserve(&mut pages.pages, tokens.div_ceil(PAGE_TOKENS))?;
         for _ in 0..tokens.div_ceil(PAGE_TOKENS) {
             let mut page = KvPage::zeroed(shape)?;
-            source(page.data.bytes_mut())?;
+            page.parts_mut().into_iter().try_for_each(&mut *source)?;
             pages.pages.push(Arc::new(page));
         }
         Ok(pages)
-    }
-}
-
-impl Data {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::F32(data) => as_bytes(data),
-            Self::F16(data) => as_bytes(data),
-        }
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        match self {
-            Self::F32(data) => as_bytes_mut(data),
-            Self::F16(data) => as_bytes_mut(data),
-        }
     }
 }
 
@@ -93,7 +76,7 @@ mod tests {
 
     #[test]
     fn pages_come_back_without_what_lies_beyond() {
-        for element in [KvElement::F32, KvElement::F16] {
+        for element in [KvElement::F32, KvElement::F16, KvElement::I8] {
             let shape = KvShape { kv_heads: 2, head_dim: 5, element };
             let rows = |tokens: usize| (0..tokens * 10).map(|i| i as f32).collect::<Vec<_>>();
             let mut pages = KvPages::new(shape);

@@ -76,6 +76,15 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
+    unsafe fn load_i8_ptr(self, x: *const i8) -> Self::F32 {
+        unsafe {
+            let all = _mm_loadu_si128(x.cast());
+            let low = _mm256_cvtepi8_epi32(all);
+            let high = _mm256_cvtepi8_epi32(_mm_unpackhi_epi64(all, all));
+            (_mm256_cvtepi32_ps(low), _mm256_cvtepi32_ps(high))
+        }
+    }
+    #[inline(always)]
     unsafe fn store_ptr(self, x: *mut f32, v: Self::F32) {
         unsafe {
             _mm256_storeu_ps(x, v.0);

@@ -64,6 +64,10 @@ impl Simd for Avx512 {
         unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(x.cast())) }
     }
     #[inline(always)]
+    unsafe fn load_i8_ptr(self, x: *const i8) -> Self::F32 {
+        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(x.cast()))) }
+    }
+    #[inline(always)]
     unsafe fn store_ptr(self, x: *mut f32, v: Self::F32) {
         unsafe { _mm512_storeu_ps(x, v) }
     }

@@ -77,6 +77,11 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// # Safety
     /// `x` points to 16 readable elements, of any alignment.
     unsafe fn load_f16_ptr(self, x: *const f16) -> Self::F32;
+    /// Sixteen integers of 8 bits, widened.
+    ///
+    /// # Safety
+    /// `x` points to 16 readable elements, of any alignment.
+    unsafe fn load_i8_ptr(self, x: *const i8) -> Self::F32;
     /// Writes the lanes to `x[0..16]`.
     ///
     /// # Safety

@@ -42,6 +42,11 @@ impl Simd for Scalar {
         unsafe { x.cast::<[f16; LANES]>().read_unaligned() }.map(f16::to_f32_const)
     }
     #[inline(always)]
+    unsafe fn load_i8_ptr(self, x: *const i8) -> Self::F32 {
+        // SAFETY: as above.
+        unsafe { x.cast::<[i8; LANES]>().read_unaligned() }.map(f32::from)
+    }
+    #[inline(always)]
     unsafe fn store_ptr(self, x: *mut f32, v: Self::F32) {
         // SAFETY: 16 writable elements, by the contract.
         unsafe { x.cast::<[f32; LANES]>().write_unaligned(v) }

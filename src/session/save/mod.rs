@@ -1,6 +1,6 @@
 //! Sessions as bytes: to a file or to memory, and back.
 //!
-//! # Layout, version 1
+//! # Layout, version 2
 //!
 //! Little-endian. The parts follow each other without gaps, so that every number before a
 //! part says where it is:
@@ -10,7 +10,7 @@
 //!     0  magic "qwen35st"            8  u32 version, u32 size of the header
 //!    16  u64 size of everything     24  u64 fingerprint of the model
 //!    32  [u8; 24] numerics: format of the weights and way of computing, zeros behind
-//!    56  u32 format of keys and values (element bytes, kind), u32 0
+//!    56  u32 format of keys and values: 1 FP32, 2 FP16, 3 INT8; u32 0
 //!    64  u64 tokens                 72  u64 tokens computed
 //!    80  u64 bytes of attachment    88  u32 marks, u32 entries of logit bias
 //!    96  u64 name of the next mark  104 u64 tokens queued, not computed
@@ -19,7 +19,8 @@
 //! sampling: see `sampling_words`; random stream, 4 u64; bias, (u32 id, f32) each
 //! u64 where the model's output begins
 //! attachment
-//! state: hidden [H] f32; delta, conv f32; for each attention layer its pages
+//! state: hidden [H] f32; delta, conv f32; for each attention layer its pages, each with its
+//!     elements and, in INT8, its scales (see `kernels::kv`)
 //! for each mark: u64 name, position, automatic, output start, tokens computed and queued;
 //!     random stream; hidden, delta, conv (its keys and values are a beginning of the session's)
 //! u64 XXH64 of everything behind the header
@@ -39,7 +40,7 @@ use std::sync::Arc;
 use super::Session;
 use super::marks::{Mark, MarkInfo};
 use crate::checkpoint::packed::checksum;
-use crate::kernels::{KvElement, KvPages, KvShape};
+use crate::kernels::{KvElement, KvPages};
 use crate::model::State;
 use crate::model::state::RecurrentShape;
 use crate::sampling::{Rng, Sampler, SamplingOptions};
@@ -47,7 +48,7 @@ use crate::{Error, Result};
 use bytes::{Reader, Writer};
 
 const MAGIC: [u8; 8] = *b"qwen35st";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEADER: usize = 128;
 const NUMERICS: usize = 24;
 /// The largest attachment.
@@ -156,7 +157,7 @@ impl Session {
     /// limit; `Io`; `OutOfMemory`. The session is then as before.
     pub fn restore(&mut self, source: &mut dyn Read, total: u64) -> Result<()> {
         let header = self.read_header(source, total)?;
-        let config = self.model.network()?.config().clone();
+        let rows = self.model.network()?.config().vocab_size;
         let mut input = Reader::new(source);
 
         let tokens = input.numbers(header.tokens as usize, "the sequence")?;
@@ -170,7 +171,7 @@ impl Session {
         let output_start = input.u64()? as usize;
         let attachment = input.bytes(header.attachment as usize, "the attachment")?;
 
-        let mut state = State::new(&config)?;
+        let mut state = self.empty_state()?;
         load_fixed(&mut input, &mut state)?;
         state.position = header.computed as usize;
         for layer in &mut state.kv {
@@ -179,13 +180,12 @@ impl Session {
         }
         let mut marks = Vec::new();
         for _ in 0..header.marks {
-            marks.push(load_mark(&mut input, &state, &config)?);
+            marks.push(load_mark(&mut input, &state, self.empty_state()?)?);
         }
         input.finish()?;
 
         // The checksum is right, so what follows fails only for a file made with intent.
         let odd = |what: &str| Error::format(format!("the saved session is damaged: {what}"));
-        let rows = config.vocab_size;
         if tokens.iter().any(|id| *id as usize >= rows) {
             return Err(odd("a token outside the vocabulary"));
         }
@@ -273,7 +273,7 @@ impl Session {
             total: 0,
             fingerprint: self.model.fingerprint()?,
             numerics: numerics(&self.model.numerics()?),
-            element: self.state.kv.first().map_or(0, |kv| element_code(kv.shape())),
+            element: element_code(self.kv),
             tokens: self.tokens.len() as u64,
             computed: self.state.position as u64,
             attachment: self.attachment.len() as u64,
@@ -355,8 +355,10 @@ impl Session {
         }
         if header.element != own.element {
             return Err(Error::unsupported(format!(
-                "the session was saved with another format of keys and values ({:#x}, here {:#x})",
-                header.element, own.element
+                "the session was saved with keys and values in {}, this session has them in {}: \
+                 make it with that format",
+                element_name(header.element),
+                self.kv.name()
             )));
         }
         if header.tokens > self.context_limit as u64 {
@@ -449,13 +451,19 @@ fn readable(numerics: &[u8; NUMERICS]) -> String {
     String::from_utf8_lossy(numerics).trim_end_matches('\0').to_owned()
 }
 
-/// Kind and bytes of the elements of keys and values.
-fn element_code(shape: KvShape) -> u32 {
-    let kind = match shape.element {
+/// The format of keys and values in the header.
+fn element_code(element: KvElement) -> u32 {
+    match element {
         KvElement::F32 => 1,
         KvElement::F16 => 2,
-    };
-    kind << 8 | shape.element.bytes() as u32
+        KvElement::I8 => 3,
+    }
+}
+
+fn element_name(code: u32) -> &'static str {
+    let known = [KvElement::F32, KvElement::F16, KvElement::I8];
+    let found = known.into_iter().find(|element| element_code(*element) == code);
+    found.map_or("a format that this library does not know", KvElement::name)
 }
 
 /// Words of the sampling options.
@@ -531,19 +539,15 @@ fn load_fixed(input: &mut Reader, state: &mut State) -> Result<()> {
     input.read_numbers(&mut recurrent.conv)
 }
 
-/// A mark, whose keys and values are a beginning of those of `state`.
-fn load_mark(
-    input: &mut Reader,
-    state: &State,
-    config: &crate::checkpoint::Config,
-) -> Result<Mark> {
+/// A mark, whose keys and values are a beginning of those of `state`, made from the empty
+/// state `own`.
+fn load_mark(input: &mut Reader, state: &State, mut own: State) -> Result<Mark> {
     let mut words = [0; 6];
     for word in &mut words {
         *word = input.u64()?;
     }
     let [id, position, automatic, output_start, computed, queued] = words;
     let rng = load_rng(input)?;
-    let mut own = State::new(config)?;
     load_fixed(input, &mut own)?;
     let damaged = || Error::format("the saved session is damaged: a mark behind its end");
     if !waiting(position, computed, queued) || computed > state.position as u64 {
