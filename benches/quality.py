@@ -12,8 +12,11 @@ Prints two tables in Markdown:
   Q4_0 as the PyPI package `gguf` writes them. Both take 8.5 and 4.5 bits per weight;
 * what becomes of the demo model's predictions on its held-out conversations: Kullback-Leibler
   divergence to BF16, how often the most likely token is the same, perplexity of the answers.
-  Models in Q8_0 and Q4_0 are run by this library too, in exact arithmetic over the dequantized
-  weights, so that nothing but the weights differs.
+  Models in Q8_0 and Q4_0 are run by this library too: in exact arithmetic over the dequantized
+  weights, and with inputs rounded to INT8, which is how llama.cpp computes, too. (Quantizing the
+  dequantized weights again at open finds their very codes and scales: their error is then zero.)
+* the same for keys and values in FP16 and INT8, with weights as stored and exact arithmetic, so
+  that nothing but the keys and values differs.
 
 The trained matrices of a sentence encoder (all-MiniLM-L6-v2) are measured as well: the demo
 model is small and the full-size checkpoint is random. They are packed as the layers of a model
@@ -61,10 +64,10 @@ class Library:
             source, ctypes.c_size_t(len(source)), destination, ctypes.c_size_t(len(destination)),
             ctypes.byref(options), None, None, None))
 
-    def open(self, path, compute=0):
+    def open(self, path, compute=0, weights=0):
         # The models are small: a second thread would wait more than work.
         options = abi.qwen_model_options(struct_size=ctypes.sizeof(abi.qwen_model_options),
-                                         compute=compute, threads=1)
+                                         compute=compute, weights=weights, threads=1)
         model, path = ctypes.c_void_p(), str(path).encode()
         self.check(self.c.qwen_model_open(path, ctypes.c_size_t(len(path)), ctypes.byref(options),
                                           ctypes.byref(model)))
@@ -88,10 +91,12 @@ class Library:
     def tokenize_chat(self, model, conversation):
         return self.tokens(self.c.qwen_chat_tokenize, model, json.dumps(conversation), 0)
 
-    def logits(self, model, ids):
+    def logits(self, model, ids, kv=abi.QWEN_KV_FP32):
         """Those after each of `ids`, [len(ids), vocabulary]."""
         session = ctypes.c_void_p()
-        self.check(self.c.qwen_session_new(model, None, ctypes.byref(session)))
+        options = abi.qwen_session_options(
+            struct_size=ctypes.sizeof(abi.qwen_session_options), kv=kv)
+        self.check(self.c.qwen_session_new(model, ctypes.byref(options), ctypes.byref(session)))
         values, count, rows = ctypes.POINTER(ctypes.c_float)(), ctypes.c_size_t(), []
         for token in ids:
             one = (ctypes.c_int32 * 1)(token)
@@ -278,10 +283,10 @@ def predictions(library, demo, work, count):
         known.update(contexts)
     exact = [library.logits(reference, ids[:-1]) for ids, _ in texts]
 
-    def row(title, model, size):
+    def row(title, model, size, kv=abi.QWEN_KV_FP32):
         divergence, same, total, loss, answers = 0.0, 0, 0, 0.0, 0
         for (ids, start), p, new in zip(texts, exact, fresh):
-            q = p if model is None else library.logits(model, ids[:-1])
+            q = p if model is None else library.logits(model, ids[:-1], kv)
             log_p, log_q = (x - np.logaddexp.reduce(x.astype(np.float64), axis=1)[:, None]
                             for x in (p, q))
             divergence += float(np.sum((np.exp(log_p) * (log_p - log_q))[new]))
@@ -297,6 +302,8 @@ def predictions(library, demo, work, count):
     print("| weights | MB | KL to BF16 (nats) | same top-1 (%) | perplexity of the answers |")
     print("|---|---|---|---|---|")
     row("BF16, exact", None, library.weight_bytes(reference))
+    row("BF16, exact, FP16 KV", reference, library.weight_bytes(reference), abi.QWEN_KV_FP16)
+    row("BF16, exact, INT8 KV", reference, library.weight_bytes(reference), abi.QWEN_KV_INT8)
     for format, (constant, kind) in FORMATS.items():
         packed = work / f"{format}.qwen"
         library.pack(demo, packed, constant)
@@ -305,6 +312,8 @@ def predictions(library, demo, work, count):
             row(f"{format}, {mode}", model, library.weight_bytes(model))
         folder, size = dequantized_model(demo, kind, work / kind)
         row(f"{kind} (gguf), exact", library.open(folder), size)
+        same = library.open(folder, abi.QWEN_COMPUTE_FAST, constant)
+        row(f"{kind} (gguf), inputs in INT8", same, size)
 
 
 def weight_table(library, demo, full, work):

@@ -467,7 +467,7 @@ typedef struct {
      * shares between processes.
      */
     uint64_t mapped_bytes;
-    /** A session that holds the number of tokens asked for. */
+    /** A session that holds the number of tokens asked for, with QWEN_KV_AUTO. */
     uint64_t session_bytes;
     /** Of those, what it takes at the start. The rest comes with its tokens, in pages of 64. */
     uint64_t session_start_bytes;
@@ -481,6 +481,15 @@ typedef struct {
      * for the next ones.
      */
     uint64_t scratch_bytes;
+    /**
+     * The keys and values of the number of tokens asked for, in FP32: the part of
+     * session_bytes that the kv of qwen_session_options changes.
+     */
+    uint64_t kv_fp32_bytes;
+    /** The same in FP16. */
+    uint64_t kv_fp16_bytes;
+    /** The same in INT8. */
+    uint64_t kv_int8_bytes;
 } qwen_model_cost;
 
 /**
@@ -564,7 +573,7 @@ qwen_status qwen_model_warm_up(const qwen_model *model,
 
 /** For qwen_model_estimate(). */
 #define QWEN_MODEL_COST_INIT \
-    { (uint32_t)sizeof(qwen_model_cost), 0, 0, 0, 0, 0, 0, 0 }
+    { (uint32_t)sizeof(qwen_model_cost), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* ======================================================================================
  * Packed files
@@ -1027,6 +1036,14 @@ typedef struct qwen_session qwen_session;
 /** What happens to a conversation that does not fit: one of the QWEN_OVERFLOW constants. */
 typedef int32_t qwen_overflow;
 
+/**
+ * How a session stores the keys and values of its tokens: one of the QWEN_KV constants. At
+ * the published 0.8B shapes a token takes 24,576 bytes in FP32, 12,288 in FP16, and 6,240 in
+ * INT8; that much memory a session grows by with each token, and that much is read for each
+ * earlier token when one is generated.
+ */
+typedef int32_t qwen_kv;
+
 /** How to make a session. Zero means default, everywhere. */
 typedef struct {
     /** sizeof(qwen_session_options) */
@@ -1057,6 +1074,13 @@ typedef struct {
     qwen_overflow overflow;
     /** Most marks held, see qwen_session_mark(). 0: 4. */
     uint32_t mark_limit;
+    /**
+     * How keys and values are stored: one of the QWEN_KV constants. Beginnings are shared,
+     * and saved sessions restored, among sessions of the same format only.
+     */
+    qwen_kv kv;
+    /** 0. */
+    uint32_t reserved;
 } qwen_session_options;
 
 /**
@@ -1066,6 +1090,21 @@ typedef struct {
  * not. It must return: an exception or longjmp() through the library is undefined.
  */
 typedef int32_t (*qwen_progress_callback)(size_t done, size_t total, void *user);
+
+/**
+ * QWEN_KV_FP32 for a model with QWEN_COMPUTE_EXACT, whose results nothing may round;
+ * QWEN_KV_FP16 for one with QWEN_COMPUTE_FAST.
+ */
+#define QWEN_KV_AUTO 0
+
+/** 32 bits, as computed. */
+#define QWEN_KV_FP32 1
+
+/** 16 bits, rounded to nearest. */
+#define QWEN_KV_FP16 2
+
+/** 8 bits, with a scale for each key and value of each token and head. */
+#define QWEN_KV_INT8 3
 
 /** QWEN_ERROR_CONTEXT_OVERFLOW, before anything is consumed. */
 #define QWEN_OVERFLOW_REFUSE 0
@@ -1208,6 +1247,15 @@ qwen_status qwen_session_position(const qwen_session *session, size_t *position)
 qwen_status qwen_session_context_limit(const qwen_session *session, size_t *limit);
 
 /**
+ * How the session stores keys and values.
+ *
+ * kv: receives QWEN_KV_FP32, QWEN_KV_FP16 or QWEN_KV_INT8.
+ *
+ * Returns QWEN_OK or QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_session_kv(const qwen_session *session, qwen_kv *kv);
+
+/**
  * The sequence: all ids, fed and generated, in order.
  *
  * tokens: receives a borrowed array, valid until the next call on the session with a
@@ -1264,7 +1312,8 @@ qwen_status qwen_session_cancel(const qwen_session *session);
 
 /** Default options: qwen_session_options options = QWEN_SESSION_OPTIONS_INIT; */
 #define QWEN_SESSION_OPTIONS_INIT \
-    { (uint32_t)sizeof(qwen_session_options), 0, 0, NULL, 0, 0, QWEN_OVERFLOW_REFUSE, 0 }
+    { (uint32_t)sizeof(qwen_session_options), 0, 0, NULL, 0, 0, QWEN_OVERFLOW_REFUSE, 0, \
+      QWEN_KV_AUTO, 0 }
 
 /* ======================================================================================
  * Forks and marks

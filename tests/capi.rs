@@ -438,7 +438,7 @@ fn value_for(kind: &str, name: &str, function: &str) -> String {
         ("uint32_t", "flags") => "0".into(),
         ("int32_t", _) | ("qwen_status", _) => "1".into(),
         ("int32_t *", "tokens") | ("const int32_t *", _) => "ids".into(),
-        ("int32_t *", _) => "&token".into(),
+        ("int32_t *" | "qwen_kv *", _) => "&token".into(),
         ("const int32_t **", _) => "&tokens".into(),
         ("const char **", _) => "&bytes".into(),
         ("const float **", _) => "&logits".into(),

@@ -32,7 +32,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "open",
         "/** For qwen_model_estimate(). */\n\
          #define QWEN_MODEL_COST_INIT \\\n    \
-         { (uint32_t)sizeof(qwen_model_cost), 0, 0, 0, 0, 0, 0, 0 }",
+         { (uint32_t)sizeof(qwen_model_cost), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }",
     ),
     (
         "Packed files",
@@ -59,7 +59,8 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "session",
         "/** Default options: qwen_session_options options = QWEN_SESSION_OPTIONS_INIT; */\n\
          #define QWEN_SESSION_OPTIONS_INIT \\\n    \
-         { (uint32_t)sizeof(qwen_session_options), 0, 0, NULL, 0, 0, QWEN_OVERFLOW_REFUSE, 0 }",
+         { (uint32_t)sizeof(qwen_session_options), 0, 0, NULL, 0, 0, QWEN_OVERFLOW_REFUSE, 0, \\\n      \
+         QWEN_KV_AUTO, 0 }",
     ),
     ("Forks and marks", "branch", ""),
     (

@@ -228,8 +228,8 @@ fn layer_elements(config: &Config) -> usize {
 }
 
 /// Bytes of state that one token at `depth` reads or writes beside the weights: the recurrent
-/// state both ways, keys and values (two bytes each) once.
-fn state_bytes(config: &Config, depth: usize) -> f64 {
+/// state both ways, keys and values once.
+fn state_bytes(config: &Config, kv: KvElement, depth: usize) -> f64 {
     let delta = config.linear_num_value_heads
         * config.linear_key_head_dim
         * config.linear_value_head_dim

@@ -76,6 +76,9 @@ namespace Qwen35
         public ulong session_start_bytes;
         public ulong copy_bytes;
         public ulong scratch_bytes;
+        public ulong kv_fp32_bytes;
+        public ulong kv_fp16_bytes;
+        public ulong kv_int8_bytes;
     }
 
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
@@ -162,6 +165,8 @@ namespace Qwen35
         public ulong overflow_reserve;
         public int overflow;
         public uint mark_limit;
+        public int kv;
+        public uint reserved;
     }
 
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
@@ -439,6 +444,10 @@ namespace Qwen35
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_sampling_options_init(qwen_sampling_options* options, UIntPtr size);
+        public const int QWEN_KV_AUTO = 0;
+        public const int QWEN_KV_FP32 = 1;
+        public const int QWEN_KV_FP16 = 2;
+        public const int QWEN_KV_INT8 = 3;
         public const int QWEN_OVERFLOW_REFUSE = 0;
         public const int QWEN_OVERFLOW_DROP_TURNS = 1;
 
@@ -471,6 +480,9 @@ namespace Qwen35
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_session_context_limit(SessionHandle session, UIntPtr* limit);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_kv(SessionHandle session, int* kv);
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_session_tokens(SessionHandle session, int** tokens, UIntPtr* count);

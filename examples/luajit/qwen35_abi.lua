@@ -74,6 +74,9 @@ typedef struct {
     uint64_t session_start_bytes;
     uint64_t copy_bytes;
     uint64_t scratch_bytes;
+    uint64_t kv_fp32_bytes;
+    uint64_t kv_fp16_bytes;
+    uint64_t kv_int8_bytes;
 } qwen_model_cost;
 typedef int32_t (*qwen_work_callback)(uint64_t done, uint64_t total, void *user);
 qwen_status qwen_model_open_memory(const void *data,
@@ -197,6 +200,7 @@ typedef struct {
 qwen_status qwen_sampling_options_init(qwen_sampling_options *options, size_t size);
 typedef struct qwen_session qwen_session;
 typedef int32_t qwen_overflow;
+typedef int32_t qwen_kv;
 typedef struct {
     uint32_t struct_size;
     uint32_t flags;
@@ -206,6 +210,8 @@ typedef struct {
     uint64_t overflow_reserve;
     qwen_overflow overflow;
     uint32_t mark_limit;
+    qwen_kv kv;
+    uint32_t reserved;
 } qwen_session_options;
 typedef int32_t (*qwen_progress_callback)(size_t done, size_t total, void *user);
 qwen_status qwen_session_options_init(qwen_session_options *options, size_t size);
@@ -228,6 +234,7 @@ qwen_status qwen_session_next_token(qwen_session *session, int32_t *token);
 qwen_status qwen_session_logits(qwen_session *session, const float **logits, size_t *count);
 qwen_status qwen_session_position(const qwen_session *session, size_t *position);
 qwen_status qwen_session_context_limit(const qwen_session *session, size_t *limit);
+qwen_status qwen_session_kv(const qwen_session *session, qwen_kv *kv);
 qwen_status qwen_session_tokens(const qwen_session *session,
                                 const int32_t **tokens,
                                 size_t *count);
@@ -543,6 +550,10 @@ abi.constants = {
     QWEN_PRESET_GREEDY = 1,
     QWEN_PRESET_THINKING = 2,
     QWEN_PRESET_PRECISE = 3,
+    QWEN_KV_AUTO = 0,
+    QWEN_KV_FP32 = 1,
+    QWEN_KV_FP16 = 2,
+    QWEN_KV_INT8 = 3,
     QWEN_OVERFLOW_REFUSE = 0,
     QWEN_OVERFLOW_DROP_TURNS = 1,
     QWEN_REWIND_RANDOM = 1,
@@ -573,12 +584,12 @@ abi.constants = {
 abi.structs = {
     qwen_model_options = {"struct_size", "flags", "threads", "isa", "log", "log_user", "log_level", "reserved", "weights", "compute", "progress", "user", "prefix_cache_bytes"},
     qwen_model_info = {"struct_size", "has_weights", "has_chat_template", "token_count", "vocab_size", "context_limit", "hidden_size", "layer_count", "threads", "isa", "weight_bytes", "weights", "compute"},
-    qwen_model_cost = {"struct_size", "reserved", "weight_bytes", "mapped_bytes", "session_bytes", "session_start_bytes", "copy_bytes", "scratch_bytes"},
+    qwen_model_cost = {"struct_size", "reserved", "weight_bytes", "mapped_bytes", "session_bytes", "session_start_bytes", "copy_bytes", "scratch_bytes", "kv_fp32_bytes", "kv_fp16_bytes", "kv_int8_bytes"},
     qwen_pack_options = {"struct_size", "flags", "weights", "threads"},
     qwen_pack_info = {"struct_size", "reserved", "file_bytes", "weight_bytes", "fingerprint"},
     qwen_logit_bias = {"token", "bias"},
     qwen_sampling_options = {"struct_size", "set", "preset", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "penalty_window", "reserved", "seed", "logit_bias", "logit_bias_count"},
-    qwen_session_options = {"struct_size", "flags", "context_limit", "sampling", "cache_namespace", "overflow_reserve", "overflow", "mark_limit"},
+    qwen_session_options = {"struct_size", "flags", "context_limit", "sampling", "cache_namespace", "overflow_reserve", "overflow", "mark_limit", "kv", "reserved"},
     qwen_mark = {"id", "position", "automatic", "reserved"},
     qwen_feed_info = {"struct_size", "reserved", "total", "computed", "cached", "dropped_messages", "kept_messages"},
     qwen_prefix_cache_info = {"struct_size", "reserved", "bytes", "limit", "entries", "hits", "misses", "evictions"},

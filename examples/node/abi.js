@@ -64,6 +64,10 @@ const constants = {
   QWEN_PRESET_GREEDY: 1,
   QWEN_PRESET_THINKING: 2,
   QWEN_PRESET_PRECISE: 3,
+  QWEN_KV_AUTO: 0,
+  QWEN_KV_FP32: 1,
+  QWEN_KV_FP16: 2,
+  QWEN_KV_INT8: 3,
   QWEN_OVERFLOW_REFUSE: 0,
   QWEN_OVERFLOW_DROP_TURNS: 1,
   QWEN_REWIND_RANDOM: 1,
@@ -141,6 +145,9 @@ structs.qwen_model_cost = koffi.struct('qwen_model_cost', {
   session_start_bytes: 'uint64_t',
   copy_bytes: 'uint64_t',
   scratch_bytes: 'uint64_t',
+  kv_fp32_bytes: 'uint64_t',
+  kv_fp16_bytes: 'uint64_t',
+  kv_int8_bytes: 'uint64_t',
 });
 koffi.proto('int32_t qwen_work_callback(uint64_t done, uint64_t total, void *user)');
 structs.qwen_pack_options = koffi.struct('qwen_pack_options', {
@@ -181,6 +188,7 @@ structs.qwen_sampling_options = koffi.struct('qwen_sampling_options', {
 });
 koffi.opaque('qwen_session');
 koffi.alias('qwen_overflow', 'int32_t');
+koffi.alias('qwen_kv', 'int32_t');
 structs.qwen_session_options = koffi.struct('qwen_session_options', {
   struct_size: 'uint32_t',
   flags: 'uint32_t',
@@ -190,6 +198,8 @@ structs.qwen_session_options = koffi.struct('qwen_session_options', {
   overflow_reserve: 'uint64_t',
   overflow: 'qwen_overflow',
   mark_limit: 'uint32_t',
+  kv: 'qwen_kv',
+  reserved: 'uint32_t',
 });
 koffi.proto('int32_t qwen_progress_callback(size_t done, size_t total, void *user)');
 structs.qwen_mark = koffi.struct('qwen_mark', {
@@ -320,6 +330,7 @@ const functions = {
   qwen_session_logits: 'qwen_status qwen_session_logits(qwen_session *session, _Out_ const float **logits, _Out_ size_t *count)',
   qwen_session_position: 'qwen_status qwen_session_position(const qwen_session *session, _Out_ size_t *position)',
   qwen_session_context_limit: 'qwen_status qwen_session_context_limit(const qwen_session *session, _Out_ size_t *limit)',
+  qwen_session_kv: 'qwen_status qwen_session_kv(const qwen_session *session, _Out_ qwen_kv *kv)',
   qwen_session_tokens: 'qwen_status qwen_session_tokens(const qwen_session *session, _Out_ const int32_t **tokens, _Out_ size_t *count)',
   qwen_session_set_sampling: 'qwen_status qwen_session_set_sampling(qwen_session *session, const qwen_sampling_options *options)',
   qwen_session_set_progress: 'qwen_status qwen_session_set_progress(qwen_session *session, qwen_progress_callback *callback, void *user)',

@@ -65,6 +65,9 @@ typedef int32_t qwen_status;
  */
 #define QWEN_CANCELLED 3
 
+/** The time given to qwen_session_step() is over, and there is more to do. */
+#define QWEN_WORKING 4
+
 /** An argument is NULL, out of range, not UTF-8, or does not fit the others. */
 #define QWEN_ERROR_INVALID_ARGUMENT (-1)
 
@@ -261,6 +264,11 @@ typedef struct {
     qwen_open_callback progress;
     /** Handed to progress; never looked at. */
     void *user;
+    /**
+     * Memory for computed beginnings of sequences that sessions share, see cache_namespace
+     * in qwen_session_options. 0: none are shared.
+     */
+    uint64_t prefix_cache_bytes;
 } qwen_model_options;
 
 /** What a model is. Set struct_size before asking. */
@@ -409,7 +417,7 @@ qwen_status qwen_model_end_tokens(const qwen_model *model,
 /** Default options: qwen_model_options options = QWEN_MODEL_OPTIONS_INIT; */
 #define QWEN_MODEL_OPTIONS_INIT \
     { (uint32_t)sizeof(qwen_model_options), 0, 0, QWEN_ISA_AUTO, NULL, NULL, \
-      QWEN_LOG_NOTHING, 0, QWEN_WEIGHTS_STORED, QWEN_COMPUTE_AUTO, NULL, NULL }
+      QWEN_LOG_NOTHING, 0, QWEN_WEIGHTS_STORED, QWEN_COMPUTE_AUTO, NULL, NULL, 0 }
 
 /** For qwen_model_get_info(). */
 #define QWEN_MODEL_INFO_INIT \
@@ -454,7 +462,7 @@ typedef struct {
      * shares between processes.
      */
     uint64_t mapped_bytes;
-    /** A session that holds the number of tokens asked for. */
+    /** A session that holds the number of tokens asked for, with QWEN_KV_AUTO. */
     uint64_t session_bytes;
     /** Of those, what it takes at the start. The rest comes with its tokens, in pages of 64. */
     uint64_t session_start_bytes;
@@ -468,6 +476,15 @@ typedef struct {
      * for the next ones.
      */
     uint64_t scratch_bytes;
+    /**
+     * The keys and values of the number of tokens asked for, in FP32: the part of
+     * session_bytes that the kv of qwen_session_options changes.
+     */
+    uint64_t kv_fp32_bytes;
+    /** The same in FP16. */
+    uint64_t kv_fp16_bytes;
+    /** The same in INT8. */
+    uint64_t kv_int8_bytes;
 } qwen_model_cost;
 
 /**
@@ -551,7 +568,7 @@ qwen_status qwen_model_warm_up(const qwen_model *model,
 
 /** For qwen_model_estimate(). */
 #define QWEN_MODEL_COST_INIT \
-    { (uint32_t)sizeof(qwen_model_cost), 0, 0, 0, 0, 0, 0, 0 }
+    { (uint32_t)sizeof(qwen_model_cost), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* ======================================================================================
  * Packed files
@@ -793,6 +810,20 @@ qwen_status qwen_stream_decoder_finish(qwen_stream_decoder *decoder,
                                        const char **text,
                                        size_t *length);
 
+/**
+ * Puts the decoder where it would be after these tokens, without giving their text: at the
+ * start of a text whose end may be a character that is not whole yet. To go on with an
+ * answer whose session was restored: hand it the tokens of the answer so far.
+ *
+ * tokens, count: used during the call. No tokens: the decoder is as new.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT, also for an id outside the vocabulary: the
+ * decoder then stands as before.
+ */
+qwen_status qwen_stream_decoder_resume(qwen_stream_decoder *decoder,
+                                       const int32_t *tokens,
+                                       size_t count);
+
 /* ======================================================================================
  * Conversations
  * ====================================================================================== */
@@ -997,6 +1028,17 @@ qwen_status qwen_sampling_options_init(qwen_sampling_options *options, size_t si
  */
 typedef struct qwen_session qwen_session;
 
+/** What happens to a conversation that does not fit: one of the QWEN_OVERFLOW constants. */
+typedef int32_t qwen_overflow;
+
+/**
+ * How a session stores the keys and values of its tokens: one of the QWEN_KV constants. At
+ * the published 0.8B shapes a token takes 24,576 bytes in FP32, 12,288 in FP16, and 6,240 in
+ * INT8; that much memory a session grows by with each token, and that much is read for each
+ * earlier token when one is generated.
+ */
+typedef int32_t qwen_kv;
+
 /** How to make a session. Zero means default, everywhere. */
 typedef struct {
     /** sizeof(qwen_session_options) */
@@ -1010,6 +1052,30 @@ typedef struct {
     uint64_t context_limit;
     /** How tokens are chosen; copied. NULL: the defaults. */
     const qwen_sampling_options *sampling;
+    /**
+     * Not 0: shares computed beginnings of sequences, through the prefix cache of the model
+     * (prefix_cache_bytes in qwen_model_options), with the sessions that have the same
+     * number here, and with no others. 0: with nobody. Whoever shares can find out, by the
+     * time a prompt takes, whether somebody fed the same beginning: give users that must not
+     * know of each other numbers of their own.
+     */
+    uint64_t cache_namespace;
+    /**
+     * With QWEN_OVERFLOW_DROP_TURNS: tokens to keep free for the answer and the turns to
+     * come. 0: a quarter of the context.
+     */
+    uint64_t overflow_reserve;
+    /** What happens to a conversation that does not fit: one of the QWEN_OVERFLOW constants. */
+    qwen_overflow overflow;
+    /** Most marks held, see qwen_session_mark(). 0: 4. */
+    uint32_t mark_limit;
+    /**
+     * How keys and values are stored: one of the QWEN_KV constants. Beginnings are shared,
+     * and saved sessions restored, among sessions of the same format only.
+     */
+    qwen_kv kv;
+    /** 0. */
+    uint32_t reserved;
 } qwen_session_options;
 
 /**
@@ -1019,6 +1085,33 @@ typedef struct {
  * not. It must return: an exception or longjmp() through the library is undefined.
  */
 typedef int32_t (*qwen_progress_callback)(size_t done, size_t total, void *user);
+
+/**
+ * QWEN_KV_FP32 for a model with QWEN_COMPUTE_EXACT, whose results nothing may round;
+ * QWEN_KV_FP16 for one with QWEN_COMPUTE_FAST.
+ */
+#define QWEN_KV_AUTO 0
+
+/** 32 bits, as computed. */
+#define QWEN_KV_FP32 1
+
+/** 16 bits, rounded to nearest. */
+#define QWEN_KV_FP16 2
+
+/** 8 bits, with a scale for each key and value of each token and head. */
+#define QWEN_KV_INT8 3
+
+/** QWEN_ERROR_CONTEXT_OVERFLOW, before anything is consumed. */
+#define QWEN_OVERFLOW_REFUSE 0
+
+/**
+ * qwen_session_feed_chat() keeps the system messages and the newest turns and leaves out the
+ * oldest whole turns, a turn being a user message with all that follows up to the next one.
+ * qwen_session_get_feed_info() says which. It then computes all behind the system messages
+ * again; overflow_reserve makes that rare. If the newest turn alone is too long, it is
+ * QWEN_ERROR_CONTEXT_OVERFLOW after all.
+ */
+#define QWEN_OVERFLOW_DROP_TURNS 1
 
 /**
  * Sets `size` bytes of options to their defaults: zeros, and struct_size = size. The macro
@@ -1149,6 +1242,15 @@ qwen_status qwen_session_position(const qwen_session *session, size_t *position)
 qwen_status qwen_session_context_limit(const qwen_session *session, size_t *limit);
 
 /**
+ * How the session stores keys and values.
+ *
+ * kv: receives QWEN_KV_FP32, QWEN_KV_FP16 or QWEN_KV_INT8.
+ *
+ * Returns QWEN_OK or QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_session_kv(const qwen_session *session, qwen_kv *kv);
+
+/**
  * The sequence: all ids, fed and generated, in order.
  *
  * tokens: receives a borrowed array, valid until the next call on the session with a
@@ -1186,8 +1288,8 @@ qwen_status qwen_session_set_progress(qwen_session *session,
                                       void *user);
 
 /**
- * Empties the sequence. Options stay, the random stream goes on. A cancel that no call has
- * answered yet is forgotten.
+ * Empties the sequence and drops its marks. Options and attachment stay, the random stream
+ * goes on. A cancel that no call has answered yet is forgotten.
  *
  * Returns QWEN_OK, or QWEN_ERROR_OUT_OF_MEMORY: the session is then as before.
  */
@@ -1205,7 +1307,491 @@ qwen_status qwen_session_cancel(const qwen_session *session);
 
 /** Default options: qwen_session_options options = QWEN_SESSION_OPTIONS_INIT; */
 #define QWEN_SESSION_OPTIONS_INIT \
-    { (uint32_t)sizeof(qwen_session_options), 0, 0, NULL }
+    { (uint32_t)sizeof(qwen_session_options), 0, 0, NULL, 0, 0, QWEN_OVERFLOW_REFUSE, 0, \
+      QWEN_KV_AUTO, 0 }
+
+/* ======================================================================================
+ * Forks and marks
+ * ====================================================================================== */
+
+/**
+ * For qwen_session_rewind(): the random stream goes back too, so that the same calls give
+ * the same tokens again.
+ */
+#define QWEN_REWIND_RANDOM 1
+
+/** A position that a session can go back to. */
+typedef struct {
+    /** Its name; no other mark of the session ever has the same. */
+    uint64_t id;
+    /** Where it stands: the length of the sequence when it was made. */
+    uint64_t position;
+    /**
+     * 1 if the library made it, while a conversation was fed. Such marks go when there is
+     * no room for a new one.
+     */
+    uint32_t automatic;
+    /** 0. */
+    uint32_t reserved;
+} qwen_mark;
+
+/**
+ * Makes an independent session that stands where this one does: the same sequence, marks,
+ * attachment and options, and its own copy of the random stream. Both then go on as if the
+ * other did not exist.
+ *
+ * It takes well under a millisecond and hardly any memory: what is computed is shared. The
+ * first token that either of them computes afterwards costs it a recurrent state of its own
+ * (19 MB at 0.8B), and 64 tokens' keys and values. Callbacks are not copied.
+ *
+ * fork: receives a handle owned by the caller, for qwen_session_free(); NULL on failure.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_OUT_OF_MEMORY; QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_session_fork(const qwen_session *session, qwen_session **fork);
+
+/**
+ * Keeps the present position for qwen_session_rewind(). Nothing is computed; the mark costs
+ * a recurrent state (19 MB at 0.8B) once the session has moved on.
+ *
+ * A session holds mark_limit marks (see qwen_session_options), the library's own among them,
+ * which make room for the caller's.
+ *
+ * mark: receives the name of the mark, never 0.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_STATE if the caller's own marks take all the room;
+ * QWEN_ERROR_OUT_OF_MEMORY; QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_session_mark(qwen_session *session,
+                              uint64_t *mark);
+
+/**
+ * Drops a mark.
+ *
+ * Returns QWEN_OK, or QWEN_ERROR_INVALID_ARGUMENT if the session does not hold it.
+ */
+qwen_status qwen_session_unmark(qwen_session *session, uint64_t mark);
+
+/**
+ * Lists the marks that the session holds, in order of position: the caller's, and those the
+ * library made.
+ *
+ * marks, capacity, needed: a buffer of the caller, see Buffers; sizes in marks.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_BUFFER_TOO_SMALL; QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_session_marks(const qwen_session *session,
+                               qwen_mark *marks,
+                               size_t capacity,
+                               size_t *needed);
+
+/**
+ * Goes back to a mark: sequence and state are what they were there, bit for bit, and nothing
+ * is computed. Marks behind it are dropped, it stays. Sampling options stay as they are.
+ *
+ * flags: QWEN_REWIND_RANDOM, or 0: the random stream goes on, so that another attempt gives
+ * other tokens.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT if the session does not hold the mark;
+ * QWEN_ERROR_OUT_OF_MEMORY. Without QWEN_OK the session is as before.
+ */
+qwen_status qwen_session_rewind(qwen_session *session,
+                                uint64_t mark,
+                                uint32_t flags);
+
+/**
+ * Cuts the sequence to its first tokens. The recurrent state cannot be cut, so the session
+ * goes back to the nearest mark before that position (or what the prefix cache holds, or
+ * the start) and computes the rest again.
+ *
+ * position: how many tokens are to stay.
+ * computed: receives how many tokens were computed again; NULL if not wanted.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT if the sequence is shorter: the session is
+ * then as before; QWEN_CANCELLED, QWEN_ERROR_OUT_OF_MEMORY and QWEN_ERROR_FORKED, which may
+ * leave it with fewer tokens than wanted, as qwen_session_position() tells, and usable.
+ */
+qwen_status qwen_session_truncate(qwen_session *session, size_t position, size_t *computed);
+
+/* ======================================================================================
+ * What is computed already
+ * ====================================================================================== */
+
+/**
+ * What the last qwen_session_feed_chat() or qwen_session_set_tokens() did; zeros if it did
+ * not end with QWEN_OK. Set struct_size before asking.
+ */
+typedef struct {
+    /** sizeof(qwen_feed_info) */
+    uint32_t struct_size;
+    /** 0. */
+    uint32_t reserved;
+    /** Tokens asked for. */
+    uint64_t total;
+    /** Of them, those it computed; the others were there already. */
+    uint64_t computed;
+    /** Of them, those taken over from the prefix cache of the model. */
+    uint64_t cached;
+    /**
+     * Messages left out, because the conversation did not fit and the session's options
+     * say QWEN_OVERFLOW_DROP_TURNS.
+     */
+    uint64_t dropped_messages;
+    /** Messages in front of those: the first one left out has this index. */
+    uint64_t kept_messages;
+} qwen_feed_info;
+
+/** What the prefix cache of a model holds and has done. Set struct_size before asking. */
+typedef struct {
+    /** sizeof(qwen_prefix_cache_info) */
+    uint32_t struct_size;
+    /** 0. */
+    uint32_t reserved;
+    /** Bytes in use, also what sessions share with it. */
+    uint64_t bytes;
+    /** The bound on them, prefix_cache_bytes of qwen_model_options. */
+    uint64_t limit;
+    /** Beginnings held. */
+    uint64_t entries;
+    /** Look-ups that found one. */
+    uint64_t hits;
+    /** Look-ups that found none. */
+    uint64_t misses;
+    /** Beginnings that had to go, least recently used first. */
+    uint64_t evictions;
+} qwen_prefix_cache_info;
+
+/**
+ * Makes the session hold exactly these tokens. It goes on from the longest beginning that
+ * is computed already: its own, one of its marks, or one in the model's prefix cache (see
+ * cache_namespace in qwen_session_options). The result is bit for bit that of computing
+ * all of them. qwen_session_feed_chat() does the same with a conversation.
+ *
+ * tokens, count: used during the call.
+ * computed: receives how many tokens this call computed; NULL if not wanted.
+ *
+ * Returns as qwen_session_feed_chat().
+ */
+qwen_status qwen_session_set_tokens(qwen_session *session,
+                                    const int32_t *tokens,
+                                    size_t count,
+                                    size_t *computed);
+
+/**
+ * Says what the last qwen_session_feed_chat() or qwen_session_set_tokens() did, messages
+ * that were left out among it.
+ *
+ * info: filled as far as its struct_size reaches, which must be set; owned by the caller.
+ *
+ * Returns QWEN_OK or QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_session_get_feed_info(const qwen_session *session, qwen_feed_info *info);
+
+/**
+ * Says what the prefix cache of a model holds.
+ *
+ * info: filled as far as its struct_size reaches, which must be set; owned by the caller.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_STATE if the model has no prefix cache;
+ * QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_prefix_cache_get_info(const qwen_model *model,
+                                       qwen_prefix_cache_info *info);
+
+/**
+ * Forgets the beginnings in the prefix cache of a model; sessions keep what they have.
+ *
+ * cache_namespace: those of this namespace; 0: all.
+ *
+ * Returns QWEN_OK, or QWEN_ERROR_INVALID_STATE if the model has no prefix cache.
+ */
+qwen_status qwen_prefix_cache_clear(const qwen_model *model, uint64_t cache_namespace);
+
+/** For qwen_session_get_feed_info(). */
+#define QWEN_FEED_INFO_INIT { (uint32_t)sizeof(qwen_feed_info), 0, 0, 0, 0, 0, 0 }
+
+/** For qwen_prefix_cache_get_info(). */
+#define QWEN_PREFIX_CACHE_INFO_INIT \
+    { (uint32_t)sizeof(qwen_prefix_cache_info), 0, 0, 0, 0, 0, 0, 0 }
+
+/* ======================================================================================
+ * Saving and restoring
+ * ====================================================================================== */
+
+/**
+ * For saving: leave the marks out. The saved session is smaller (by 19 MB for each mark at
+ * 0.8B), but the next turn of a conversation computes the whole history again.
+ */
+#define QWEN_SAVE_WITHOUT_MARKS 1
+
+/**
+ * Keeps bytes of the caller with a session: the messages of a conversation, say, or where
+ * the game stands. They are saved, restored and forked with it; the library does not look
+ * at them. Every call replaces what was there.
+ *
+ * data, size: copied; at most 64 MB. Size 0 removes it.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT; QWEN_ERROR_OUT_OF_MEMORY.
+ */
+qwen_status qwen_session_set_attachment(qwen_session *session,
+                                        const void *data,
+                                        size_t size);
+
+/**
+ * Gives the bytes of qwen_session_set_attachment() back.
+ *
+ * data: receives a borrowed pointer, valid until the next call on the session with a
+ * non-const handle.
+ * size: receives their number, 0 if there are none.
+ *
+ * Returns QWEN_OK or QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_session_attachment(const qwen_session *session,
+                                    const void **data,
+                                    size_t *size);
+
+/**
+ * Saves a session to a file: sequence, network state, marks, sampling options, random
+ * stream, attachment. Restored, it goes on bit for bit as this one would have.
+ *
+ * The file is replaced at once: whatever happens meanwhile, the end of the process or a
+ * power failure included, afterwards the old file is there or the new one, whole. It is
+ * written beside the old one, as its name with ".saving" behind, and is readable by its
+ * owner only: it holds the conversation.
+ *
+ * file, file_length: the path, used during the call.
+ * flags: QWEN_SAVE_WITHOUT_MARKS or 0.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_IO; QWEN_ERROR_BUSY, also if another session is being saved
+ * to the same file; QWEN_ERROR_INVALID_ARGUMENT; QWEN_ERROR_OUT_OF_MEMORY. An error leaves
+ * the old file as it was.
+ */
+qwen_status qwen_session_save_file(const qwen_session *session,
+                                   const char *file,
+                                   size_t file_length,
+                                   uint32_t flags);
+
+/**
+ * Puts a session where a saved one was, on this model or on the same one in another process:
+ * the fingerprint, the weight format and the way of computing must be those it was saved
+ * with. Context limit, namespace and overflow options stay this session's own; so does its
+ * progress callback. Marks beyond its own limit are dropped, oldest first.
+ *
+ * A stream decoder is put to the same place by qwen_stream_decoder_resume().
+ *
+ * file, file_length: the path, used during the call.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_IO if the file cannot be read; QWEN_ERROR_FORMAT if it is
+ * damaged, cut off or something else; QWEN_ERROR_UNSUPPORTED if it was saved with another
+ * model, format or version; QWEN_ERROR_CONTEXT_OVERFLOW if the sequence is longer than this
+ * session's limit; QWEN_ERROR_OUT_OF_MEMORY; QWEN_ERROR_INVALID_ARGUMENT. Without QWEN_OK
+ * the session is as before.
+ */
+qwen_status qwen_session_restore_file(qwen_session *session,
+                                      const char *file,
+                                      size_t file_length);
+
+/**
+ * As qwen_session_save_file(), to memory.
+ *
+ * flags: QWEN_SAVE_WITHOUT_MARKS or 0.
+ * data, capacity, needed: a buffer of the caller, see Buffers; sizes in bytes. The size
+ * grows with the sequence.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_BUFFER_TOO_SMALL; QWEN_ERROR_INVALID_ARGUMENT;
+ * QWEN_ERROR_OUT_OF_MEMORY.
+ */
+qwen_status qwen_session_save_memory(const qwen_session *session,
+                                     uint32_t flags,
+                                     void *data,
+                                     size_t capacity,
+                                     size_t *needed);
+
+/**
+ * As qwen_session_restore_file(), from memory.
+ *
+ * data, size: used during the call.
+ */
+qwen_status qwen_session_restore_memory(qwen_session *session,
+                                        const void *data,
+                                        size_t size);
+
+/* ======================================================================================
+ * Session: a little at a time, and several at once
+ * ====================================================================================== */
+
+/** Flag of qwen_session_step(): compute what is queued, generate nothing. */
+#define QWEN_STEP_INPUT 1
+
+/**
+ * Appends tokens to the sequence without computing them: qwen_session_step() does that, or
+ * the next other call that needs them (which then takes as long as qwen_session_feed()).
+ *
+ * tokens, count: used during the call. No tokens: nothing happens.
+ *
+ * Returns QWEN_OK, at once; QWEN_ERROR_INVALID_ARGUMENT for an id that is negative or
+ * outside the vocabulary, QWEN_ERROR_CONTEXT_OVERFLOW if the sequence would exceed its
+ * limit and QWEN_ERROR_OUT_OF_MEMORY, which leave the session as it was.
+ */
+qwen_status qwen_session_enqueue(qwen_session *session,
+                                 const int32_t *tokens,
+                                 size_t count);
+
+/**
+ * Tokenizes text and appends it to the sequence without computing it, see
+ * qwen_session_enqueue().
+ *
+ * text, length: UTF-8, used during the call.
+ * flags: QWEN_TEXT_ADDED_TOKENS or 0.
+ *
+ * Returns as qwen_session_enqueue(), and QWEN_ERROR_INVALID_ARGUMENT for text that is not
+ * UTF-8.
+ */
+qwen_status qwen_session_enqueue_text(qwen_session *session,
+                                      const char *text,
+                                      size_t length,
+                                      uint32_t flags);
+
+/**
+ * Makes the session hold exactly a conversation, as qwen_session_feed_chat() does, and
+ * leaves what is not computed yet to qwen_session_step().
+ *
+ * json, length, flags, total: as for qwen_session_feed_chat().
+ * remaining: receives the tokens that are still to be computed; NULL if not wanted.
+ *
+ * Returns as qwen_session_feed_chat(), but never QWEN_CANCELLED.
+ */
+qwen_status qwen_session_enqueue_chat(qwen_session *session,
+                                      const char *json,
+                                      size_t length,
+                                      uint32_t flags,
+                                      size_t *total,
+                                      size_t *remaining);
+
+/**
+ * Goes on for about as long as a budget says: computes what is queued
+ * (qwen_session_enqueue() and its kin), then the next token. For frame loops: call it once
+ * per frame until it returns something other than QWEN_WORKING.
+ *
+ * budget_us: microseconds. The call may take longer by one task of a kernel, usually less
+ * than a millisecond. 0: the smallest advance.
+ * flags: QWEN_STEP_INPUT or 0.
+ * token: receives the id, or -1 if none was chosen.
+ * remaining: receives the tokens of the sequence that are not computed yet; NULL if not
+ * wanted.
+ *
+ * Returns QWEN_WORKING when the time is over and there is more to do; QWEN_OK with a
+ * token, or with QWEN_STEP_INPUT, when all that was queued is computed; QWEN_END_OF_TURN
+ * with a token, and QWEN_LIMIT_REACHED, see qwen_session_next_token(); QWEN_CANCELLED:
+ * tokens that were queued and are not computed are gone from the sequence, as
+ * qwen_session_position() tells; QWEN_ERROR_INVALID_STATE if the sequence is empty;
+ * QWEN_ERROR_NUMERIC; QWEN_ERROR_OUT_OF_MEMORY; QWEN_ERROR_FORKED;
+ * QWEN_ERROR_INVALID_ARGUMENT.
+ *
+ * The tokens are those that qwen_session_feed() and qwen_session_next_token() would give,
+ * and logits have the same bits. What a step leaves unfinished (in memory: about 50 MB at
+ * 0.8B) the next one continues. Any other call on the session may come in between: one that
+ * needs the sequence computed finishes it; qwen_session_reset() drops it.
+ */
+qwen_status qwen_session_step(qwen_session *session,
+                              uint64_t budget_us,
+                              uint32_t flags,
+                              int32_t *token,
+                              size_t *remaining);
+
+/**
+ * Advances several sessions of one model by one token each, as qwen_session_next_token()
+ * would, and reads the weights once for all: 8 sessions take far less than 8 times the
+ * time of one. Each session gets exactly the token that it would get alone.
+ *
+ * sessions, count: the sessions, used during the call.
+ * tokens: receives `count` ids, -1 for a session that chose none.
+ * statuses: receives `count` statuses, each as qwen_session_next_token() would return it
+ * for that session. One that is busy, freed, listed before, at its limit, cancelled or
+ * that fails has its status and does not disturb the others.
+ *
+ * Returns QWEN_OK whatever the statuses are; QWEN_ERROR_INVALID_ARGUMENT if sessions are of
+ * different models, or for NULL: nothing is done then.
+ *
+ * A session with more than one token to compute (after qwen_session_enqueue()) computes
+ * them first, alone. Progress callbacks are not called for the common part. A cancel of one
+ * session is answered when the call returns, in about the time of one token; when all are
+ * cancelled it returns at once.
+ */
+qwen_status qwen_batch_step(qwen_session *const *sessions,
+                            size_t count,
+                            int32_t *tokens,
+                            qwen_status *statuses);
+
+/* ======================================================================================
+ * Statistics
+ * ====================================================================================== */
+
+/**
+ * Counts of one session since it was made, or of all sessions of a model since it was
+ * opened. Set struct_size before asking.
+ */
+typedef struct {
+    /** sizeof(qwen_statistics) */
+    uint32_t struct_size;
+    /** Sessions that are open; 1 for a session. */
+    uint32_t sessions;
+    /** Input tokens computed. */
+    uint64_t input_tokens;
+    /** Tokens generated. */
+    uint64_t output_tokens;
+    /**
+     * Input tokens of conversations that did not need to be computed, because the session
+     * held them or had a mark.
+     */
+    uint64_t reused_tokens;
+    /** Input tokens of conversations taken over from the model's prefix cache. */
+    uint64_t cached_tokens;
+    /** Microseconds in calls that computed input. */
+    uint64_t input_us;
+    /** Microseconds in calls that generated without computing input. */
+    uint64_t output_us;
+    /**
+     * Microseconds from the newest input, since it was fed or queued, to the first token
+     * after it; 0 if there was none, and for a model.
+     */
+    uint64_t first_token_us;
+    /**
+     * Bytes that sessions use: states, keys and values, logits, what is unfinished. Memory
+     * that sessions share counts for each. Weights do not count: see qwen_model_get_info().
+     */
+    uint64_t bytes;
+    /** Input tokens per second; 0 before there were any. */
+    double input_rate;
+    /** Generated tokens per second; 0 before there were any. */
+    double output_rate;
+} qwen_statistics;
+
+/**
+ * Says what a session has done since it was made.
+ *
+ * statistics: filled as far as its struct_size reaches, which must be set; owned by the
+ * caller.
+ *
+ * Returns QWEN_OK or QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_session_get_statistics(const qwen_session *session,
+                                        qwen_statistics *statistics);
+
+/**
+ * Says what all sessions of a model, the freed ones too, have done since it was opened.
+ * Sessions need not be idle.
+ *
+ * statistics: filled as far as its struct_size reaches, which must be set; owned by the
+ * caller.
+ *
+ * Returns QWEN_OK or QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_model_get_statistics(const qwen_model *model, qwen_statistics *statistics);
+
+/** For qwen_session_get_statistics() and qwen_model_get_statistics(). */
+#define QWEN_STATISTICS_INIT \
+    { (uint32_t)sizeof(qwen_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* ======================================================================================
  * Changing logits

@@ -25,7 +25,8 @@ int main(void) {
     OFFSET(qwen_model_options, isa, 12);
     OFFSET(qwen_model_options, log, 16);
     OFFSET(qwen_model_options, log_level, 32);
-    CHECK(sizeof(qwen_model_cost) == 56);
+    CHECK(sizeof(qwen_model_cost) == 80);
+    OFFSET(qwen_model_cost, kv_fp32_bytes, 56);
     CHECK(sizeof(qwen_pack_info) == 32);
     OFFSET(qwen_model_options, weights, 40);
     OFFSET(qwen_model_options, compute, 44);

@@ -108,6 +108,9 @@ class qwen_model_cost(ctypes.Structure):
         ("session_start_bytes", ctypes.c_uint64),
         ("copy_bytes", ctypes.c_uint64),
         ("scratch_bytes", ctypes.c_uint64),
+        ("kv_fp32_bytes", ctypes.c_uint64),
+        ("kv_fp16_bytes", ctypes.c_uint64),
+        ("kv_int8_bytes", ctypes.c_uint64),
     ]
 
 
@@ -196,6 +199,7 @@ class qwen_session(ctypes.Structure):
 
 
 qwen_overflow = ctypes.c_int32
+qwen_kv = ctypes.c_int32
 
 
 class qwen_session_options(ctypes.Structure):
@@ -208,10 +212,16 @@ class qwen_session_options(ctypes.Structure):
         ("overflow_reserve", ctypes.c_uint64),
         ("overflow", qwen_overflow),
         ("mark_limit", ctypes.c_uint32),
+        ("kv", qwen_kv),
+        ("reserved", ctypes.c_uint32),
     ]
 
 
 qwen_progress_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p)
+QWEN_KV_AUTO = 0
+QWEN_KV_FP32 = 1
+QWEN_KV_FP16 = 2
+QWEN_KV_INT8 = 3
 QWEN_OVERFLOW_REFUSE = 0
 QWEN_OVERFLOW_DROP_TURNS = 1
 QWEN_REWIND_RANDOM = 1
@@ -566,6 +576,10 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "qwen_session_context_limit": (qwen_status, [
         ctypes.POINTER(qwen_session),
         ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_session_kv": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.POINTER(qwen_kv),
     ]),
     "qwen_session_tokens": (qwen_status, [
         ctypes.POINTER(qwen_session),
