@@ -72,7 +72,7 @@ int main(int argc, char **argv) {
         } else if (strcmp(argv[i], "--logits") == 0) {
             best = (size_t)host_integer(value, "--logits", 0, INT32_MAX), i++;
         } else if (strcmp(argv[i], "--threads") == 0) {
-            options.threads = (uint32_t)host_integer(value, "--threads", 1, 1024), i++;
+            options.threads = (uint32_t)host_integer(value, "--threads", 1, 512), i++;
         } else if (strcmp(argv[i], "--isa") == 0) {
             options.isa = host_isa(value), i++;
         } else if (strcmp(argv[i], "--weights") == 0) {

@@ -86,7 +86,7 @@ int main(int argc, char **argv) {
             options.weights = host_weights(i + 1 < argc ? argv[i + 1] : ""), i++;
         } else if (strcmp(argv[i], "--threads") == 0) {
             const char *value = i + 1 < argc ? argv[i + 1] : "";
-            options.threads = (uint32_t)host_integer(value, "--threads", 1, 1024), i++;
+            options.threads = (uint32_t)host_integer(value, "--threads", 1, 512), i++;
         } else if (strcmp(argv[i], "--quiet") == 0) {
             shown = -2;
         } else if (argv[i][0] == '-' && argv[i][1] == '-') {

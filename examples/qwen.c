@@ -449,6 +449,10 @@ static void take_places(settings *set, char **places, int count, int before) {
             fputs(help, stderr);
             exit(HOST_USAGE);
         }
+        if (set->model == NULL && count == 1 && host_is_model(places[0])) {
+            host_die(HOST_USAGE, "\"%s\" is a model; what to answer is missing (--chat talks)",
+                     places[0]);
+        }
         set->prompt = *places++;
         count--;
     }
@@ -519,7 +523,7 @@ static settings parse(int argc, char **argv) {
             set.seed = (uint64_t)host_integer(value, name, 0, INT64_MAX);
             set.has_seed = 1;
         } else if (strcmp(name, "--threads") == 0) {
-            set.threads = (uint32_t)host_integer(value, name, 1, 1024);
+            set.threads = (uint32_t)host_integer(value, name, 1, 512);
         } else if (strcmp(name, "--isa") == 0) {
             set.isa = host_isa(value);
         } else if (strcmp(name, "--weights") == 0) {

@@ -240,7 +240,7 @@ typedef struct {
     uint32_t flags;
     /**
      * Threads that compute, the calling thread included. 0: as many as this process may
-     * use (affinity mask and cgroup quota).
+     * use (affinity mask and cgroup quota). At most 512.
      */
     uint32_t threads;
     /** What computes. AVX2 and AVX-512 give the same bits; SCALAR differs by rounding. */
@@ -852,7 +852,10 @@ qwen_status qwen_stream_decoder_resume(qwen_stream_decoder *decoder,
  * "assistant", "tool"), "content" (text, or parts), and for the assistant
  * "reasoning_content" and "tool_calls" (arguments as an object or as JSON in a string).
  * Without "enable_thinking" the template decides; "add_generation_prompt" is true unless
- * said otherwise.
+ * said otherwise. Further keys are those of Transformers: "continue_final_message": true lets
+ * the text end inside the last message, after its last word, so that the model goes on with
+ * it; "documents"; "chat_template_kwargs", an object of further variables of the template. Any
+ * other key is an error.
  * flags: 0.
  * rendered, capacity, needed: a buffer of the caller, see Buffers; sizes in bytes.
  *
@@ -1186,9 +1189,10 @@ qwen_status qwen_session_feed_text(qwen_session *session,
  * computed: receives how many of them this call computed; NULL if not wanted.
  *
  * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT, QWEN_ERROR_TEMPLATE (see
- * qwen_chat_render()) and QWEN_ERROR_CONTEXT_OVERFLOW, which leave the session as it was;
- * QWEN_CANCELLED, QWEN_ERROR_OUT_OF_MEMORY and QWEN_ERROR_FORKED, which leave it with a
- * beginning of the conversation, and usable: the same call again completes it.
+ * qwen_chat_render()), QWEN_ERROR_UNSUPPORTED for messages with images or videos, and
+ * QWEN_ERROR_CONTEXT_OVERFLOW, which leave the session as it was; QWEN_CANCELLED,
+ * QWEN_ERROR_OUT_OF_MEMORY and QWEN_ERROR_FORKED, which leave it with a beginning of the
+ * conversation, and usable: the same call again completes it.
  */
 qwen_status qwen_session_feed_chat(qwen_session *session,
                                    const char *json,
@@ -1616,6 +1620,8 @@ qwen_status qwen_session_save_memory(const qwen_session *session,
  * As qwen_session_restore_file(), from memory.
  *
  * data, size: used during the call.
+ *
+ * Returns as qwen_session_restore_file(), without QWEN_ERROR_IO.
  */
 qwen_status qwen_session_restore_memory(qwen_session *session,
                                         const void *data,

@@ -278,6 +278,13 @@ class Model {
         if (status < 0) return Error::last(status);
         return info;
     }
+    // What all its sessions have done.
+    Result<qwen_statistics> try_statistics() const {
+        qwen_statistics statistics = QWEN_STATISTICS_INIT;
+        qwen_status status = qwen_model_get_statistics(handle(), &statistics);
+        if (status < 0) return Error::last(status);
+        return statistics;
+    }
     Result<qwen_prefix_cache_info> try_prefix_cache_info() const {
         qwen_prefix_cache_info info = QWEN_PREFIX_CACHE_INFO_INIT;
         qwen_status status = qwen_prefix_cache_get_info(handle(), &info);
@@ -359,6 +366,7 @@ class Model {
         return try_warm_up(std::move(progress)).value();
     }
     qwen_model_info info() const { return try_info().value(); }
+    qwen_statistics statistics() const { return try_statistics().value(); }
     qwen_prefix_cache_info prefix_cache_info() const {
         return try_prefix_cache_info().value();
     }
@@ -557,6 +565,12 @@ struct Score {
     std::vector<float> logprobs; // of each token
 };
 
+// How likely the chosen token was, and the most likely ones in its place.
+struct Chosen {
+    float logprob = 0;
+    std::vector<qwen_token_logprob> top;
+};
+
 class TextStream;
 
 // A sequence being continued. See qwen_session.
@@ -718,6 +732,15 @@ class Session {
         if (status < 0) return Error::last(status);
         return top;
     }
+    // Of the token that try_next() has just chosen.
+    Result<Chosen> try_chosen_logprobs(std::size_t count = 0) {
+        Chosen chosen;
+        chosen.top.resize(count);
+        qwen_status status = qwen_session_chosen_logprobs(
+            handle(), &chosen.logprob, count > 0 ? chosen.top.data() : nullptr, count);
+        if (status < 0) return Error::last(status);
+        return chosen;
+    }
     // See qwen_session_score(). flags: QWEN_SCORE_KEEP or 0.
     Result<Score> try_score(Span<Token> tokens, std::uint32_t flags = 0) {
         Score found;
@@ -867,6 +890,7 @@ class Session {
     std::vector<qwen_token_logprob> top_logprobs(std::size_t count) {
         return try_top_logprobs(count).value();
     }
+    Chosen chosen_logprobs(std::size_t count = 0) { return try_chosen_logprobs(count).value(); }
     Score score(Span<Token> tokens, std::uint32_t flags = 0) {
         return try_score(tokens, flags).value();
     }

@@ -97,7 +97,9 @@ pub fn pack(
                 (tiles_of(format), tensor)
             }
             Made::ToQuantize(format, tensor) => {
-                (tiles_of(format), quantized(&compute, &name, tensor, format, &mut advance)?)
+                let tiles = quantized(&compute, &name, tensor, format, &mut advance)
+                    .map_err(|error| checkpoint.blame(&name, error))?;
+                (tiles_of(format), tiles)
             }
         };
         writer.section(Kind::Weights, &name, element, &shape, tensor.as_bytes())?;

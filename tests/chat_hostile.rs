@@ -92,6 +92,22 @@ fn endless_work_is_stopped() {
         );
         assert!(failure(&source).contains("chat template"), "{write}");
     }
+    // Looking at long texts takes time but makes nothing.
+    for body in [
+        "{{ s == t }}",
+        "{% if s == t %}{% endif %}",
+        "{% if x %}{% elif s[999999] == 'a' %}{% endif %}",
+        "{% set x = s == t %}",
+        "{% with x = 1, y = s == t %}{% endwith %}",
+        "{% for j in (s == t) and 'a' if s == t %}{% endfor %}",
+        "{% do range(3 if s == t else 2) %}",
+        "{{ {s: 1} | length }}",
+    ] {
+        let source = format!(
+            "{{% set s = 'ab' * 5000000 %}}{{% set t = 'ab' * 5000000 %}}{{% for i in range(50000) %}}{body}{{% endfor %}}"
+        );
+        assert!(failure(&source).contains(stopped), "{body}");
+    }
 }
 
 #[test]

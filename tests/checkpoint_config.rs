@@ -299,6 +299,15 @@ fn damaged_files_are_refused_quickly() {
     }
     refused_text(&"[".repeat(1_000_000), &[]);
     refused_text(&format!("{{\"a\":{}", "[".repeat(1_000_000)), &[]);
+    // Hosts call from threads with little stack.
+    let deep = |levels| format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
+    let work = move || {
+        refused_text(&deep(31), &["missing"]);
+        for levels in [32, 120, 127, 1000] {
+            refused_text(&deep(levels), &["deeper than 32 levels"]);
+        }
+    };
+    std::thread::Builder::new().stack_size(64 << 10).spawn(work).unwrap().join().unwrap();
     let error = Config::from_json(b"{\"a\":\"\xFF\"}", None).unwrap_err().to_string();
     assert!(error.contains("not UTF-8 at byte 6"), "{error}");
 

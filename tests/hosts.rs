@@ -83,6 +83,7 @@ fn help_and_wrong_arguments() {
         refused(name, &["--nonsense"], b"", 2, "--nonsense");
     }
     refused("qwen", &[], b"", 2, "usage:");
+    refused("qwen", &[DEMO], b"", 2, "is a model; what to answer is missing");
     refused("qwen", &["Hi", "0"], b"", 2, "N must be a whole number");
     refused("qwen", &["Hi", "1", "2"], b"", 1, "cannot open the model \"Hi\"");
     refused("qwen", &["--sample", "Hi", "5", "201"], b"", 2, "T must be");

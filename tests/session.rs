@@ -358,6 +358,19 @@ fn messages_cannot_write_control_tokens() {
 }
 
 #[test]
+fn pictures_are_refused_rather_than_read_as_text() {
+    let (_directory, model) = model();
+    let mut session = session(&model);
+    let parts = r#"[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image"}]}]"#;
+    let request = ChatRequest::from_json(parts).unwrap();
+    let error = session.feed_chat(&request, ChatEncoding::Safe).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.message().contains("messages[0].content[1] is an image"), "{error}");
+    assert_eq!(kind(session.enqueue_chat(&request, ChatEncoding::Safe)), ErrorKind::Unsupported);
+    assert_eq!(session.position(), 0);
+}
+
+#[test]
 fn a_broken_template_is_an_error_of_chat_alone() {
     let break_it = |text: &'static str| {
         move |directory: &TempDir| {

@@ -120,6 +120,26 @@ fn a_model_says_what_its_weights_are() {
 }
 
 #[test]
+fn a_weight_that_is_not_finite_is_named() {
+    let directory = synthetic_model("small-equal");
+    let path = directory.join("model.safetensors");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
+    let name = "model.language_model.layers.0.mlp.up_proj.weight";
+    let begin = 8 + length + header[name]["data_offsets"][0].as_u64().unwrap() as usize;
+    bytes[begin..begin + 2].copy_from_slice(&[0xC0, 0x7F]); // NaN
+    std::fs::write(&path, bytes).unwrap();
+    for weights in QUANTIZED {
+        let error = Model::open(directory.path(), &options(weights)).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Format);
+        for part in ["model.safetensors", "layers.0.mlp.up_proj.weight", "row 0 "] {
+            assert!(error.message().contains(part), "{error}");
+        }
+    }
+}
+
+#[test]
 fn opening_tells_its_progress_and_can_be_cancelled() {
     let directory = synthetic_model("small-flat");
     for format in [WeightFormat::Stored, WeightFormat::Int4] {

@@ -41,7 +41,10 @@ pub(super) unsafe fn request(json: *const c_char, length: usize) -> Result<ChatR
 /// "assistant", "tool"), "content" (text, or parts), and for the assistant
 /// "reasoning_content" and "tool_calls" (arguments as an object or as JSON in a string).
 /// Without "enable_thinking" the template decides; "add_generation_prompt" is true unless
-/// said otherwise.
+/// said otherwise. Further keys are those of Transformers: "continue_final_message": true lets
+/// the text end inside the last message, after its last word, so that the model goes on with
+/// it; "documents"; "chat_template_kwargs", an object of further variables of the template. Any
+/// other key is an error.
 /// flags: 0.
 /// rendered, capacity, needed: a buffer of the caller, see Buffers; sizes in bytes.
 ///

@@ -115,7 +115,7 @@ pub struct qwen_model_options {
     /// QWEN_MODEL_TOKENIZER_ONLY or 0.
     pub flags: u32,
     /// Threads that compute, the calling thread included. 0: as many as this process may
-    /// use (affinity mask and cgroup quota).
+    /// use (affinity mask and cgroup quota). At most 512.
     pub threads: u32,
     /// What computes. AVX2 and AVX-512 give the same bits; SCALAR differs by rounding.
     pub isa: qwen_isa,

@@ -175,6 +175,8 @@ pub unsafe extern "C" fn qwen_session_save_memory(
 /// As qwen_session_restore_file(), from memory.
 ///
 /// data, size: used during the call.
+///
+/// Returns as qwen_session_restore_file(), without QWEN_ERROR_IO.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qwen_session_restore_memory(
     session: *mut qwen_session,

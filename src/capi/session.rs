@@ -245,9 +245,10 @@ pub unsafe extern "C" fn qwen_session_feed_text(
 /// computed: receives how many of them this call computed; NULL if not wanted.
 ///
 /// Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT, QWEN_ERROR_TEMPLATE (see
-/// qwen_chat_render()) and QWEN_ERROR_CONTEXT_OVERFLOW, which leave the session as it was;
-/// QWEN_CANCELLED, QWEN_ERROR_OUT_OF_MEMORY and QWEN_ERROR_FORKED, which leave it with a
-/// beginning of the conversation, and usable: the same call again completes it.
+/// qwen_chat_render()), QWEN_ERROR_UNSUPPORTED for messages with images or videos, and
+/// QWEN_ERROR_CONTEXT_OVERFLOW, which leave the session as it was; QWEN_CANCELLED,
+/// QWEN_ERROR_OUT_OF_MEMORY and QWEN_ERROR_FORKED, which leave it with a beginning of the
+/// conversation, and usable: the same call again completes it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qwen_session_feed_chat(
     session: *mut qwen_session,

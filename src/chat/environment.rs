@@ -7,7 +7,7 @@
 //! * `raise_exception`, `strftime_now`, loop controls, the `generation` tag.
 //!
 //! A template is code from a stranger: it runs with a limit on work and memory (minijinja's
-//! fuel, see [`Engine::render`]) and on recursion, and it cannot reach files or the network.
+//! fuel, see [`Engine::render`]; the module `limit` on top) and on recursion, and it cannot reach files or the network.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -16,7 +16,7 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, Value};
 
 use super::prepare::prepare;
-use super::{filters, methods, python, time};
+use super::{filters, limit, methods, python, time};
 
 /// Templates may call themselves this deep (macros, recursive loops). Each level takes
 /// stack, and hosts call from threads with little of it.
@@ -52,9 +52,12 @@ impl Engine {
         }
         env.set_auto_escape_callback(|_| AutoEscape::None);
         env.set_recursion_limit(RECURSION_LIMIT);
-        env.set_formatter(|out, state, value| match value.as_str() {
-            Some(text) => Ok(out.write_str(text)?),
-            None => Ok(out.write_str(&python::str(state, value)?)?),
+        env.set_formatter(|out, state, value| {
+            limit::check()?;
+            match value.as_str() {
+                Some(text) => Ok(out.write_str(text)?),
+                None => Ok(out.write_str(&python::str(state, value)?)?),
+            }
         });
         env.set_unknown_method_callback(methods::call);
         filters::add(&mut env);
@@ -93,7 +96,7 @@ impl Engine {
         if self.wants_time {
             env.add_function("strftime_now", move |format: &str| time::strftime(now, format));
         }
-        env.get_template(name)?.render(context)
+        limit::within(bytes, || env.get_template(name)?.render(context))
     }
 }
 

@@ -5,7 +5,7 @@ use minijinja::{Environment, Error, ErrorKind, State, Value};
 
 use super::arguments::{Any, Arguments};
 use super::format::{self, Style};
-use super::{methods, prepare, python, tojson, values};
+use super::{limit, methods, prepare, python, tojson, values};
 
 pub(super) fn add(env: &mut Environment<'_>) {
     env.add_filter("tojson", tojson::filter);
@@ -18,6 +18,7 @@ pub(super) fn add(env: &mut Environment<'_>) {
     env.add_filter("int", int);
     env.add_filter("float", float);
     env.add_filter(prepare::BOUNDED, bounded);
+    env.add_filter(limit::PACED, limit::paced);
     env.add_test("sequence", is_sequence);
     env.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
     env.add_test("callable", is_callable);
@@ -183,6 +184,7 @@ fn bounded(state: &State, value: Value) -> Result<Value, Error> {
         Ok(())
     }
 
+    limit::check()?;
     // A sum of lists is a view of both, which grows with every sum: make it a list.
     let is_sum = value.kind() == ValueKind::Iterable && value.len().is_some();
     if !is_sum && !matches!(value.kind(), ValueKind::Map | ValueKind::Seq) {

@@ -82,6 +82,6 @@ mod tests {
         let percent = |format| demand(Style::Percent, format);
         assert_eq!(percent("100%% 7 %5d%-.3f %(a1)9s 5"), (3, 18));
         assert_eq!(percent("%"), (1, 0));
-        assert_eq!(percent("%(a 77"), (1, 77));
+        assert_eq!(percent("%(a 77"), (1, 0));
     }
 }

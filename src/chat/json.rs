@@ -33,7 +33,7 @@ impl Json {
     /// # Errors
     /// `InvalidArgument` with line and column of what could not be read.
     pub(crate) fn parse(text: &str) -> Result<Json> {
-        let mut parser = Parser { text, at: 0, depth: 0 };
+        let mut parser = Parser { text, at: 0 };
         parser.space();
         let value = parser.value()?;
         parser.space();
@@ -89,10 +89,39 @@ pub(crate) fn get<'a>(object: &'a [(String, Json)], key: &str) -> Option<&'a Jso
     object.iter().find(|(k, _)| k == key).map(|(_, v)| v)
 }
 
+/// An array or an object that is being read, the latter with the key of its next value.
+enum Open {
+    Array(Vec<Json>),
+    Object(Entries, String),
+}
+
+impl Open {
+    fn add(&mut self, value: Json) {
+        match self {
+            Open::Array(items) => items.push(value),
+            Open::Object(entries, key) => entries.insert(std::mem::take(key), value),
+        }
+    }
+
+    fn closed(self) -> Json {
+        match self {
+            Open::Array(items) => Json::Array(items),
+            Open::Object(entries, _) => Json::Object(entries.list),
+        }
+    }
+
+    /// What may follow a value.
+    fn expects(&self) -> &'static str {
+        match self {
+            Open::Array(_) => "',' or ']'",
+            Open::Object(..) => "',' or '}'",
+        }
+    }
+}
+
 struct Parser<'a> {
     text: &'a str,
     at: usize,
-    depth: usize,
 }
 
 impl Parser<'_> {
@@ -120,11 +149,79 @@ impl Parser<'_> {
         ))
     }
 
+    /// A value. Not by recursion: hosts call from threads with little stack.
     fn value(&mut self) -> Result<Json> {
+        let mut open: Vec<Open> = Vec::new();
+        loop {
+            let mut value = match self.peek() {
+                Some(bracket @ (b'[' | b'{')) => {
+                    if open.len() == MAX_DEPTH {
+                        return Err(self.error(format_args!("at most {MAX_DEPTH} levels")));
+                    }
+                    self.at += 1;
+                    self.space();
+                    let mut new = match bracket {
+                        b'[' => Open::Array(Vec::new()),
+                        _ => Open::Object(Entries::default(), String::new()),
+                    };
+                    if !self.close(&new) {
+                        self.begin_item(&mut new)?;
+                        open.push(new);
+                        continue;
+                    }
+                    new.closed()
+                }
+                _ => self.scalar()?,
+            };
+            // It goes into what is open, which may be complete with it, and so on.
+            loop {
+                let Some(mut container) = open.pop() else { return Ok(value) };
+                container.add(value);
+                self.space();
+                if self.close(&container) {
+                    value = container.closed();
+                    continue;
+                }
+                if self.peek() != Some(b',') {
+                    return Err(self.error(container.expects()));
+                }
+                self.at += 1;
+                self.space();
+                self.begin_item(&mut container)?;
+                open.push(container);
+                break;
+            }
+        }
+    }
+
+    /// Goes over the bracket that ends `container`, if it is here.
+    fn close(&mut self, container: &Open) -> bool {
+        let end = if matches!(container, Open::Array(_)) { b']' } else { b'}' };
+        let is_here = self.peek() == Some(end);
+        self.at += usize::from(is_here);
+        is_here
+    }
+
+    /// Goes to the next value of `container`: behind its key, if it has one.
+    fn begin_item(&mut self, container: &mut Open) -> Result<()> {
+        let Open::Object(_, key) = container else { return Ok(()) };
+        if self.peek() != Some(b'"') {
+            return Err(self.error("a key in double quotes"));
+        }
+        *key = self.string()?;
+        self.space();
+        if self.peek() != Some(b':') {
+            return Err(self.error("':'"));
+        }
+        self.at += 1;
+        self.space();
+        Ok(())
+    }
+
+    /// A value that holds no others.
+    fn scalar(&mut self) -> Result<Json> {
         match self.peek() {
             Some(b'"') => Ok(Json::String(self.string()?)),
-            Some(b'{') => self.nested(Self::object),
-            Some(b'[') => self.nested(Self::array),
             Some(b'-' | b'0'..=b'9') => self.number(),
             _ => {
                 for (word, value) in
@@ -136,71 +233,6 @@ impl Parser<'_> {
                     }
                 }
                 Err(self.error("a value"))
-            }
-        }
-    }
-
-    fn nested(&mut self, read: fn(&mut Self) -> Result<Json>) -> Result<Json> {
-        if self.depth == MAX_DEPTH {
-            return Err(self.error(format_args!("at most {MAX_DEPTH} levels")));
-        }
-        self.depth += 1;
-        self.at += 1;
-        self.space();
-        let value = read(self)?;
-        self.depth -= 1;
-        Ok(value)
-    }
-
-    fn array(&mut self) -> Result<Json> {
-        let mut items = Vec::new();
-        if self.peek() == Some(b']') {
-            self.at += 1;
-            return Ok(Json::Array(items));
-        }
-        loop {
-            self.space();
-            items.push(self.value()?);
-            self.space();
-            match self.peek() {
-                Some(b',') => self.at += 1,
-                Some(b']') => {
-                    self.at += 1;
-                    return Ok(Json::Array(items));
-                }
-                _ => return Err(self.error("',' or ']'")),
-            }
-        }
-    }
-
-    fn object(&mut self) -> Result<Json> {
-        let mut entries = Entries::default();
-        if self.peek() == Some(b'}') {
-            self.at += 1;
-            return Ok(Json::Object(entries.list));
-        }
-        loop {
-            self.space();
-            if self.peek() != Some(b'"') {
-                return Err(self.error("a key in double quotes"));
-            }
-            let key = self.string()?;
-            self.space();
-            if self.peek() != Some(b':') {
-                return Err(self.error("':'"));
-            }
-            self.at += 1;
-            self.space();
-            let value = self.value()?;
-            entries.insert(key, value);
-            self.space();
-            match self.peek() {
-                Some(b',') => self.at += 1,
-                Some(b'}') => {
-                    self.at += 1;
-                    return Ok(Json::Object(entries.list));
-                }
-                _ => return Err(self.error("',' or '}'")),
             }
         }
     }
@@ -422,6 +454,19 @@ mod tests {
         assert!(Json::parse(&deep(128)).is_ok());
         assert!(error(&deep(129)).contains("128 levels"));
         assert!(error(&"[".repeat(1_000_000)).contains("128 levels"));
+    }
+
+    #[test]
+    fn the_deepest_value_needs_little_stack() {
+        let work = || {
+            for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+                let text = format!("{}1{}", open.repeat(MAX_DEPTH), close.repeat(MAX_DEPTH));
+                let value = Json::parse(&text).unwrap();
+                assert!(value.clone() == value && value.size() > MAX_DEPTH);
+                assert_eq!(value.to_text().replace(": ", ":"), text);
+            }
+        };
+        std::thread::Builder::new().stack_size(64 << 10).spawn(work).unwrap().join().unwrap();
     }
 
     #[test]

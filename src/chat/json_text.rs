@@ -23,7 +23,7 @@ impl Json {
             Json::BigInt(digits) => out.push_str(digits),
             Json::Float(f) if f.is_finite() => out.push_str(&python::float(*f)),
             Json::Float(_) => out.push_str("null"),
-            Json::String(text) => write_string(text, out),
+            Json::String(text) => write_string(text, false, out),
             Json::Array(items) => {
                 out.push('[');
                 for (i, item) in items.iter().enumerate() {
@@ -36,7 +36,7 @@ impl Json {
                 out.push('{');
                 for (i, (key, value)) in entries.iter().enumerate() {
                     out.push_str(if i > 0 { ", " } else { "" });
-                    write_string(key, out);
+                    write_string(key, false, out);
                     out.push_str(": ");
                     value.write(out);
                 }
@@ -46,8 +46,9 @@ impl Json {
     }
 }
 
-/// Appends `text` in double quotes, with only what JSON demands escaped.
-pub(super) fn write_string(text: &str, out: &mut String) {
+/// Appends `text` in double quotes, with what JSON demands escaped, and with `ascii` all that
+/// is not ASCII as well.
+pub(super) fn write_string(text: &str, ascii: bool, out: &mut String) {
     out.push('"');
     for c in text.chars() {
         match c {
@@ -58,7 +59,12 @@ pub(super) fn write_string(text: &str, out: &mut String) {
             '\t' => out.push_str("\\t"),
             '\u{8}' => out.push_str("\\b"),
             '\u{c}' => out.push_str("\\f"),
-            c if c < ' ' => drop(write!(out, "\\u{:04x}", u32::from(c))),
+            c if c < ' ' || (ascii && !(' '..='~').contains(&c)) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    // Writing to a String cannot fail.
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
+            }
             c => out.push(c),
         }
     }

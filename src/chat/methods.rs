@@ -6,6 +6,7 @@ use minijinja_contrib::pycompat;
 
 use super::arguments::Arguments;
 use super::format::{self, Style};
+use super::limit;
 use super::python::{self, is_space};
 
 /// Called by the engine for a method that a value itself does not have.
@@ -15,6 +16,7 @@ pub(super) fn call(
     method: &str,
     args: &[Value],
 ) -> Result<Value, Error> {
+    limit::check()?;
     if let Some(text) = value.as_str()
         && let Some(result) = string_method(state, text, method, args)?
     {

@@ -21,6 +21,7 @@ mod format;
 mod json;
 mod json_text;
 mod lexer;
+mod limit;
 mod load;
 mod methods;
 mod prepare;

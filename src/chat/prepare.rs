@@ -6,10 +6,15 @@
 //! times over, is tiny in memory and endless when written; a list in a list in a list ..
 //! overflows the stack when freed. So every list, tuple and mapping that the template
 //! writes down, and every value that it assigns, passes through the filter [`BOUNDED`],
-//! which refuses values that are too deep or, written out, too large. Lines stay where
-//! they are, and what is rendered does not change.
+//! which refuses values that are too deep or, written out, too large. Nor does the engine
+//! count looking at large values; so the expressions of tags that write nothing pass through
+//! the filter [`PACED`], which keeps an eye on the time. Lines stay where they are, and what
+//! is rendered does not change.
+
+use std::ops::Range;
 
 use super::lexer::{Kind, Token, is_keyword, lex};
+use super::limit::PACED;
 
 /// The name of the filter that checks a value.
 pub(super) const BOUNDED: &str = "__bounded";
@@ -109,6 +114,44 @@ fn tag(source: &str, tokens: &[Token], pieces: &mut [String]) {
             _ => {}
         }
     }
+    for range in paced(statement, &words) {
+        pieces[seen[range.start]].insert(0, '(');
+        pieces[seen[range.end - 1]].push_str(&format!(")|{PACED}"));
+    }
+    if statement == "do" {
+        // What is assigned is checked; the statement itself takes nothing but calls.
+        pieces[seen[0]] = format!("set {PACED} = ");
+    }
+}
+
+/// The expressions of a statement that writes nothing.
+fn paced(statement: &str, words: &[(Kind, &str)]) -> Vec<Range<usize>> {
+    let name = |word: &str| position(words, |w| w == (Kind::Name, word));
+    let end = words.len();
+    let mut ranges = Vec::new();
+    match statement {
+        "if" | "elif" | "do" => ranges.push(1..end),
+        "for" => {
+            let Some(iterated) = name("in") else { return ranges };
+            let end = if words[end - 1] == (Kind::Name, "recursive") { end - 1 } else { end };
+            let condition = name("if").unwrap_or(end);
+            ranges.push(iterated + 1..condition);
+            ranges.push(condition + 1..end);
+        }
+        "with" => {
+            let mut from = 1;
+            while let Some(equals) = assignment(&words[from..]) {
+                let start = from + equals + 1;
+                let comma = position(&words[start..], |w| w == (Kind::Operator, ","));
+                let stop = comma.map_or(end, |comma| start + comma);
+                ranges.push(start..stop);
+                from = (stop + 1).min(end);
+            }
+        }
+        _ => {}
+    }
+    ranges.retain(|range| range.start < range.end);
+    ranges
 }
 
 enum Bracket {
@@ -122,12 +165,17 @@ enum Bracket {
 
 /// The `=` of `set target = value`.
 fn assignment(words: &[(Kind, &str)]) -> Option<usize> {
+    position(words, |word| word == (Kind::Operator, "="))
+}
+
+/// The first word outside of brackets that is wanted.
+fn position(words: &[(Kind, &str)], wanted: impl Fn((Kind, &str)) -> bool) -> Option<usize> {
     let mut depth = 0;
     words.iter().position(|&(kind, word)| {
         if kind == Kind::Operator {
             depth += i32::from(matches!(word, "(" | "[" | "{"));
             depth -= i32::from(matches!(word, ")" | "]" | "}"));
         }
-        depth == 0 && kind == Kind::Operator && word == "="
+        depth == 0 && wanted((kind, word))
     })
 }

@@ -1,12 +1,11 @@
 //! The `tojson` filter of Transformers: Python's `json.dumps` without ASCII escaping, and
 //! unlike Jinja's own without HTML escaping.
 
-use std::fmt::Write;
-
 use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, State, Value};
 
 use super::arguments::{Any, Arguments};
+use super::json_text::write_string;
 use super::python::{self, Writer};
 
 struct Style {
@@ -142,25 +141,5 @@ fn key(w: &mut Writer, key: &Value, style: &Style) -> Result<(), Error> {
 }
 
 fn string(w: &mut Writer, text: &str, style: &Style) {
-    w.push("\"");
-    let out = &mut w.text;
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            c if c < ' ' || (style.ensure_ascii && !(' '..='~').contains(&c)) => {
-                for unit in c.encode_utf16(&mut [0; 2]) {
-                    // Writing to a String cannot fail.
-                    let _ = write!(out, "\\u{unit:04x}");
-                }
-            }
-            c => out.push(c),
-        }
-    }
-    w.push("\"");
+    write_string(text, style.ensure_ascii, &mut w.text);
 }

@@ -1,4 +1,4 @@
-//! Which messages of a conversation belong together.
+//! What the messages of a conversation are: turns, instructions, pictures.
 
 use std::ops::Range;
 
@@ -25,6 +25,25 @@ impl ChatRequest {
         self.roles().enumerate().filter(|(_, role)| *role == "user").map(|(i, _)| i).collect()
     }
 
+    /// Where the first image or video among the parts of messages stands. Templates write
+    /// placeholders for them, which the network must not take for text.
+    pub fn first_media(&self) -> Option<String> {
+        const KEYS: [&str; 4] = ["image", "image_url", "video", "video_url"];
+        let is_media = |part: &Json| {
+            let Json::Object(part) = part else { return false };
+            let kind = match get(part, "type") {
+                Some(Json::String(kind)) => kind.as_str(),
+                _ => "",
+            };
+            KEYS.iter().any(|key| kind == *key || get(part, key).is_some())
+        };
+        self.messages.iter().enumerate().find_map(|(i, message)| {
+            let Some(Json::Array(parts)) = get(message, "content") else { return None };
+            let j = parts.iter().position(is_media)?;
+            Some(format!("messages[{i}].content[{j}]"))
+        })
+    }
+
     /// The same request without some of its messages.
     ///
     /// # Panics
@@ -49,6 +68,17 @@ mod tests {
         assert_eq!(request.turn_starts(), [2, 6]);
         let shorter = request.without_messages(2..6);
         assert_eq!(shorter.roles().collect::<Vec<_>>(), ["system", "developer", "user"]);
+        assert_eq!(shorter.first_media(), None);
+        for part in [
+            r#"{"type":"image"}"#,
+            r#"{"type":"image_url","image_url":{"url":"x"}}"#,
+            r#"{"video":"x"}"#,
+        ] {
+            let text = r#"{"type":"text","text":"image"}"#;
+            let json = format!(r#"[{{"content":"image"}},{{"content":[{text},{part}]}}]"#);
+            let request = ChatRequest::from_json(&json).unwrap();
+            assert_eq!(request.first_media().as_deref(), Some("messages[1].content[1]"));
+        }
         let odd = ChatRequest::from_json(r#"[{"role":3},{"content":"a"}]"#);
         assert!(odd.is_err() || odd.is_ok_and(|odd| odd.turn_starts().is_empty()));
     }

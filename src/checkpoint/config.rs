@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::packed::{Kind, PackedFile};
 use super::rope::Rope;
 use crate::error::{Error, Result, shown};
-use crate::files::{decode, excerpt, is_listed, read_text};
+use crate::files::{decode, excerpt, is_listed, json_depth, read_text};
 
 /// Published files have 3 to 4 kB.
 pub(super) const MAX_CONFIG: u64 = 4 << 20;
@@ -125,8 +125,7 @@ impl Config {
 }
 
 fn parse(text: &str) -> Result<Config> {
-    let root: Map<String, Value> = serde_json::from_str(text)
-        .map_err(|e| Error::format(format!("not a valid object: {e}")))?;
+    let root = object(text)?;
     let fields = Fields::new(&root)?;
     fields.refuse_other_models()?;
 
@@ -250,9 +249,20 @@ fn epsilon(fields: &Fields) -> Result<f32> {
     Err(Error::format(format!("rms_norm_eps is {eps}, expected more than 0 and less than 1")))
 }
 
+/// The object that a file holds.
+fn object(text: &str) -> Result<Map<String, Value>> {
+    // The reader recurses, and hosts call from threads with little stack.
+    const LEVELS: usize = 32;
+    if json_depth(text) > LEVELS {
+        return Err(Error::format(format!(
+            "not a valid object: it nests deeper than {LEVELS} levels"
+        )));
+    }
+    serde_json::from_str(text).map_err(|e| Error::format(format!("not a valid object: {e}")))
+}
+
 fn add_generation_ids(config: &mut Config, text: &str) -> Result<()> {
-    let root: Map<String, Value> = serde_json::from_str(text)
-        .map_err(|e| Error::format(format!("not a valid object: {e}")))?;
+    let root = object(text)?;
     collect_ids(&root, config.vocab_size, &mut config.eos_token_ids)?;
     config.eos_token_ids.sort_unstable();
     config.eos_token_ids.dedup();

@@ -31,7 +31,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::{Error, Result, shown};
+use crate::error::{Error, ErrorKind, Result, shown};
 
 pub use config::{Config, LayerKind};
 pub use mmap::HostMemory;
@@ -312,6 +312,16 @@ impl Checkpoint {
     /// The folder, as an absolute path: where tokenizer and template lie.
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// An error about the contents of the tensor `name`, with its file in front.
+    pub(crate) fn blame(&self, name: &str, error: Error) -> Error {
+        match self.tensors.get(name) {
+            Some(place) if error.kind() == ErrorKind::Format => {
+                error.within(shown(&self.files[place.file].path))
+            }
+            _ => error,
+        }
     }
 
     /// The weight files that are mapped.

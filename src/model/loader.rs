@@ -109,7 +109,8 @@ impl<'a> Loader<'a> {
             return Linear::stored(tensor, rows, cols);
         };
         let compute = self.compute;
-        let tiles = quantized(compute, name, tensor, format, &mut |bytes| self.advance(bytes))?;
+        let tiles = quantized(compute, name, tensor, format, &mut |bytes| self.advance(bytes))
+            .map_err(|error| self.checkpoint.blame(name, error))?;
         self.bytes += tiles.bytes();
         Linear::tiles(format, tiles, rows, cols)
     }

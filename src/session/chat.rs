@@ -14,7 +14,7 @@ impl Session {
     /// options say so ([`super::Overflow`]).
     ///
     /// # Errors
-    /// `Template`; `ContextOverflow` (nothing was consumed); `Cancelled` and `OutOfMemory`
+    /// `Template`; `Unsupported` for images and videos; `ContextOverflow` (nothing was consumed); `Cancelled` and `OutOfMemory`
     /// (the session then holds a beginning of the conversation, and the same call again
     /// completes it).
     pub fn feed_chat(&mut self, request: &ChatRequest, encoding: ChatEncoding) -> Result<Fed> {

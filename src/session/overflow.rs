@@ -36,6 +36,11 @@ pub(super) struct Fitted {
 impl Session {
     /// The tokens of `request`, shortened as the session's options say.
     pub(super) fn fit(&self, request: &ChatRequest, encoding: ChatEncoding) -> Result<Fitted> {
+        if let Some(place) = request.first_media() {
+            return Err(Error::unsupported(format!(
+                "chat request: {place} is an image or a video; this version reads text only"
+            )));
+        }
         let whole = self.model.encode_chat(request, encoding)?;
         let kept = request.leading_system_messages();
         let Err(refusal) = self.check_room(0, whole.len()) else {

@@ -120,6 +120,7 @@ static void results(const char *path) {
     CHECK(fork->try_unmark(99).error().status() == QWEN_ERROR_INVALID_ARGUMENT);
     CHECK(fork->try_save("/no/such/folder/x").error().status() == QWEN_ERROR_IO);
     CHECK(fork->try_restore("/no/such/file").error().status() == QWEN_ERROR_IO);
+    CHECK(model.try_statistics()->output_tokens >= session.try_statistics()->output_tokens);
     CHECK(model.try_prefix_cache_info().error().status() == QWEN_ERROR_INVALID_STATE);
     CHECK(model.try_clear_prefix_cache().error().status() == QWEN_ERROR_INVALID_STATE);
 
@@ -165,6 +166,11 @@ static void results(const char *path) {
     CHECK(top && (*top)[0].logprob >= (*top)[1].logprob);
     std::vector<qwen::Token> best{(*top)[0].token};
     CHECK((*session.try_logprobs(best))[0] == (*top)[0].logprob);
+    CHECK(session.try_next()->token == best[0]);
+    auto chosen = session.try_chosen_logprobs(2);
+    CHECK(chosen && chosen->logprob == (*top)[0].logprob && chosen->top[0].token == best[0]);
+    CHECK(session.try_chosen_logprobs()->top.empty());
+    CHECK(session.try_truncate(*session.try_position() - 1));
     auto score = session.try_score(best);
     CHECK(score && score->best_count == 1 && score->logprobs[0] == (*top)[0].logprob);
     CHECK(session.try_set_logits_callback([&](float *logits, std::size_t, auto tokens) {
