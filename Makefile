@@ -6,8 +6,9 @@
 #   make wheel        the Python package with the library inside, in build/
 #   make chat         a conversation (MODEL=path, else model/, else the demo; ARGS="64 70 40")
 #   make test         all tests that need no Python
-#   make tools        Zig and koffi for the tests of other languages (npm and PyPI)
-#   make test-beside  one process with llama.cpp's library as well (builds it, once)
+#   make tools        Zig, .NET, koffi and more for the tests of other languages (npm and PyPI)
+#   make test-beside  one process with llama.cpp's library as well (downloads it, once)
+#   make test-dist    the archive of `make dist` on an older Debian (installs one, once; root)
 #   make test-model   the comparison with Hugging Face Transformers (5 GB, once)
 #   make soak         random lives of sessions, for minutes, partly under valgrind
 #   make bench        how fast it is here: benchmark-results.json and .svg
@@ -48,7 +49,7 @@ LIBRARY := $(BUILD)/libqwen35.so.0
 LDLIBS := -L$(BUILD) -lqwen35 -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..'
 endif
 
-.PHONY: all library examples chat test test-model test-beside tools soak bench bench-peers header licenses \
+.PHONY: all library examples chat test test-model test-beside test-dist tools soak bench bench-peers header licenses \
     abi-baseline clean
 all: $(PROGRAMS)
 
@@ -100,9 +101,13 @@ test: all
 test-model: all
 	tests/reference/run.sh
 
-# Tests beside llama-cpp-python's library, which is built for it (some minutes, once).
+# Tests beside llama.cpp's library from PyPI; QWEN_LLAMA=llama_cpp builds llama-cpp-python for it.
 test-beside: library
 	tests/beside/run.sh $(abspath $(BUILD))
+
+# The archive on an older Linux.
+test-dist: dist
+	tests/dist/run.sh $(abspath $(BUILD))
 
 # What the tests of other languages need from npm and PyPI; into tests/.cache.
 tools:

@@ -12,10 +12,10 @@ mkdir -p "$BUILD/dist"
 stage=$(cd "$BUILD/dist" && pwd)/$name
 rm -rf "$stage"
 
-PREFIX=$stage DESTDIR='' BINDIR=$stage/bin LIBDIR=$stage/lib INCLUDEDIR=$stage/include \
+CODE=$BUILD/portable PREFIX=$stage DESTDIR='' BINDIR=$stage/bin LIBDIR=$stage/lib INCLUDEDIR=$stage/include \
     DATADIR=$stage/share MANDIR=$stage/share/man packaging/install.sh install >/dev/null
 for host in qwen-ids qwen-tokenize qwen-pack; do
-    install -m 755 "$BUILD/standalone/$host" "$stage/bin/$host"
+    install -m 755 "$BUILD/portable/$host" "$stage/bin/$host"
     [ -z "$STRIP" ] || "$STRIP" --strip-debug "$stage/bin/$host"
 done
 mkdir -p "$stage/examples/demo-model"
@@ -32,6 +32,13 @@ done
 find examples/demo-model -maxdepth 1 -type f ! -name '.*' \
     -exec cp '{}' "$stage/examples/demo-model/" ';'
 cp LICENSE "$stage/LICENSE"
+# What the linker of Zig added: its runtime, and LLVM's unwinder.
+if [ -n "${ZIG:-}" ]; then
+    zig=$(dirname "$(realpath "$(command -v "$ZIG")")")
+    copy() { [ ! -f "$zig/$1" ] || install -m 644 "$zig/$1" "$stage/share/doc/qwen35/$2"; }
+    copy LICENSE zig-license.txt
+    copy lib/libunwind/LICENSE.TXT llvm-libunwind-license.txt
+fi
 
 # The oldest C library it runs on is the newest symbol version that any of the files asks for.
 glibc=$(objdump -T "$stage"/bin/* "$stage/lib/libqwen35.so.$version" |

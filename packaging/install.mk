@@ -4,6 +4,10 @@
 #   make uninstall                                 with the same variables
 #   make dist                                      an archive for other machines, in build/
 #   make wheel                                     the Python package, in build/
+#
+# An archive and a wheel run on Linux with glibc $(GLIBC) or newer if Zig is there (`make tools`, or
+# on the path): its linker knows which symbols old ones have. Without it, or with ZIG=, they are
+# linked against the glibc of this machine, and say which that is.
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -14,19 +18,33 @@ DATADIR ?= $(PREFIX)/share
 MANDIR ?= $(DATADIR)/man
 STRIP ?= strip
 STANDALONE := $(BUILD)/standalone
+PORTABLE := $(BUILD)/portable
+GLIBC ?= 2.17
+ZIG ?= $(firstword $(wildcard tests/.cache/languages/zig/ziglang/zig) $(shell command -v zig))
+HOSTS := qwen qwen-ids qwen-tokenize qwen-pack
 PACKAGING = PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' BINDIR='$(BINDIR)' LIBDIR='$(LIBDIR)' \
     INCLUDEDIR='$(INCLUDEDIR)' DATADIR='$(DATADIR)' MANDIR='$(MANDIR)' BUILD='$(BUILD)' \
     STRIP='$(STRIP)'
 
-.PHONY: install uninstall dist wheel
+.PHONY: install uninstall dist wheel portable
 install: library $(STANDALONE)/qwen
 	@$(PACKAGING) packaging/install.sh install
 
 uninstall:
 	@$(PACKAGING) packaging/install.sh uninstall
 
-dist: library $(addprefix $(STANDALONE)/,qwen qwen-ids qwen-tokenize qwen-pack)
-	@BUILD='$(BUILD)' STRIP='$(STRIP)' packaging/dist.sh
+dist: portable
+	@BUILD='$(BUILD)' STRIP='$(STRIP)' ZIG='$(ZIG)' packaging/dist.sh
+
+# The library and the programs that go to other machines.
+ifeq ($(ZIG),)
+portable: library $(addprefix $(STANDALONE)/,$(HOSTS))
+	@mkdir -p $(PORTABLE)
+	@cp $(BUILD)/libqwen35.so.0 $(addprefix $(STANDALONE)/,$(HOSTS)) $(PORTABLE)/
+else
+portable: library
+	@BUILD='$(BUILD)' ZIG='$(ZIG)' GLIBC='$(GLIBC)' CFLAGS='$(CFLAGS)' packaging/portable.sh $(HOSTS)
+endif
 
 # These programs have the library inside, so that they run from wherever they are put.
 $(STANDALONE)/%: examples/%.c examples/host.c $(HEADERS) $(BUILD)/libqwen35.a
@@ -39,5 +57,5 @@ $(BUILD)/libqwen35.a: library
 	@true
 endif
 
-wheel: library
-	python3 examples/python/build_wheel.py $(BUILD)/libqwen35.so.0 $(BUILD)
+wheel: portable
+	python3 examples/python/build_wheel.py $(PORTABLE)/libqwen35.so.0 $(BUILD)

@@ -59,6 +59,10 @@ fill() { # template, installed file
     mv "$2.new" "$2"
 }
 
+# What is linked comes from here; an archive for other machines has its own.
+program=${CODE:-$BUILD/standalone}/qwen
+shared=${CODE:-$BUILD}/$soname
+
 # A running program may have the old file mapped: put a new one in its place.
 place() { # mode, source, installed file
     install -m "$1" "$2" "$3.new"
@@ -75,8 +79,8 @@ place_code() { # mode, source, installed file
 case ${1:-} in
     install)
         install -d -m 755 "$bin" "$lib" "$lib/pkgconfig" "$cmake" "$include" "$module" "$man" "$doc"
-        place_code 755 "$BUILD/standalone/qwen" "$bin/qwen"
-        place_code 755 "$BUILD/$soname" "$lib/libqwen35.so.$version"
+        place_code 755 "$program" "$bin/qwen"
+        place_code 755 "$shared" "$lib/libqwen35.so.$version"
         ln -sf "libqwen35.so.$version" "$lib/$soname"
         ln -sf "$soname" "$lib/libqwen35.so"
         place_code 644 "$BUILD/libqwen35.a" "$lib/libqwen35.a"

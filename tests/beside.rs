@@ -15,7 +15,7 @@ mod toy;
 
 use std::process::Command;
 
-use c::{Compiler, Link, cannot_run, not_run, succeed};
+use c::{Compiler, Link, not_run, succeed};
 use temp::TempDir;
 
 #[test]
@@ -35,7 +35,7 @@ fn inside_the_jvm() {
     let home = home.unwrap_or_default().trim_end_matches("/bin/javac").to_owned();
     let include = std::path::PathBuf::from(home).join("include");
     if !there("java") || !there("javac") || !include.join("jni.h").exists() {
-        return cannot_run("the library inside a JVM: no JDK is installed");
+        return not_run("the library inside a JVM: no JDK is installed");
     }
     let (folder, model, library) = (TempDir::new(), toy::model(), c::library_folder());
     let shim = folder.join("libshim.so");

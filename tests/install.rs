@@ -418,7 +418,14 @@ fn sources_in_a_cmake_project() {
 #[test]
 fn an_archive_for_other_machines() {
     let (build, place) = (build_folder(), TempDir::new());
-    let said = output(&mut make(&build, "dist", &[]));
+    let zig = languages_cache("zig/ziglang/zig");
+    if !zig.exists() {
+        not_run("an archive for an old glibc: Zig is not installed; run `make tools`");
+    }
+    let cache = languages_cache("zig-cache");
+    let mut dist = make(&build, "dist", &[]);
+    dist.env("ZIG_GLOBAL_CACHE_DIR", &cache).env("ZIG_LOCAL_CACHE_DIR", &cache);
+    let said = output(&mut dist);
     let glibc = said.split("needs glibc ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
     let name = format!("libqwen35-{VERSION}-x86_64-linux-gnu");
     let archive = build.join(format!("{name}.tar.gz"));
@@ -433,6 +440,42 @@ fn an_archive_for_other_machines() {
     }
     let readme = std::fs::read_to_string(folder.join("README.txt")).unwrap();
     assert!(readme.contains(&format!("with glibc {glibc} or newer")), "{glibc}: {readme}");
+    // That is so of every file, and the oldest that Rust's own library runs on.
+    let mut code: Vec<PathBuf> = ["qwen", "qwen-ids", "qwen-tokenize", "qwen-pack"]
+        .map(|n| folder.join("bin").join(n))
+        .into();
+    let library = folder.join("lib").join(format!("libqwen35.so.{VERSION}"));
+    code.push(library.clone());
+    for file in &code {
+        let asked = newest_glibc(file);
+        let stated = version(glibc);
+        assert!(asked <= stated, "{file:?} asks for glibc {asked:?}, {stated:?} is stated");
+        assert!(!zig.exists() || stated <= (2, 17), "made with Zig for glibc {stated:?}");
+    }
+    // Linked anew, the library is what it was: its symbols, its flags.
+    let symbols = output(command("nm").args(["-D", "--defined-only", "-f", "posix"]).arg(&library));
+    let mut symbols: Vec<&str> =
+        symbols.lines().map(|line| line.split([' ', '@']).next().unwrap()).collect();
+    symbols.sort_unstable();
+    let listed = std::fs::read_to_string(c::root().join("tests/c/symbols.txt")).unwrap();
+    assert_eq!(symbols, listed.lines().collect::<Vec<_>>());
+    let flags = output(command("readelf").args(["-dlW"]).arg(&library));
+    assert!(flags.contains("[libqwen35.so.0]") && flags.contains("NODELETE"), "{flags}");
+    assert!(flags.contains("BIND_NOW") && flags.contains("GNU_RELRO"), "{flags}");
+    assert!(!flags.contains("TEXTREL") && !flags.contains("RWE"), "{flags}");
+    // Programs can be made of it, shared and static.
+    for (name, module) in [("shared", "qwen35"), ("static", "qwen35-static")] {
+        if !exists("pkg-config") {
+            not_run("programs with the archive: pkg-config is not installed");
+            break;
+        }
+        let program = place.join(name);
+        let mut cc = command("cc");
+        cc.arg(folder.join("examples/hello.c")).arg("-o").arg(&program);
+        succeed(cc.args(pkg_config(&folder, &["--cflags", "--libs", module])));
+        let demo = folder.join("examples/demo-model");
+        run(&program, Some(&folder.join("lib")), &[demo.to_str().unwrap()], "");
+    }
     // As its README says, from its own folder, with nothing of this one.
     let mut chat = command(folder.join("bin/qwen"));
     chat.args(["--chat", "4", "0", "1"]).current_dir(&folder).stdin(Stdio::null());
@@ -440,6 +483,30 @@ fn an_archive_for_other_machines() {
     for host in ["qwen-ids", "qwen-tokenize", "qwen-pack"] {
         succeed(command(folder.join("bin").join(host)).arg("--help"));
     }
+    // Without Zig the files are those of this machine.
+    succeed(&mut make(&build, "portable", &["ZIG=".to_owned()]));
+    let (one, other) = (build.join("portable/libqwen35.so.0"), build.join("libqwen35.so.0"));
+    assert!(std::fs::read(one).unwrap() == std::fs::read(other).unwrap());
+}
+
+/// What `make tools` installed.
+fn languages_cache(name: &str) -> PathBuf {
+    c::root().join("tests/.cache/languages").join(name)
+}
+
+fn version(text: &str) -> (u32, u32) {
+    let mut numbers = text.split('.').map(|part| part.parse().unwrap());
+    (numbers.next().unwrap(), numbers.next().unwrap_or(0))
+}
+
+/// The newest symbol version of glibc that a file asks for.
+fn newest_glibc(file: &Path) -> (u32, u32) {
+    let text = output(command("objdump").arg("-T").arg(file));
+    let found = text.split("GLIBC_").skip(1).filter_map(|rest| {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        rest[..end].contains('.').then(|| version(&rest[..end]))
+    });
+    found.max().unwrap()
 }
 
 #[test]

@@ -50,6 +50,9 @@ fn python() {
     if languages::python().is_none() {
         return;
     }
+    if let Some(mut mypy) = languages::mypy() {
+        succeed(mypy.arg("examples/python/qwen35"));
+    }
     let (model, slow) = (toy::model(), toy::slow_model());
     let mut command = languages::python().unwrap();
     command.arg("tests/languages/test_python.py").arg(model.path()).arg(slow.path());
@@ -102,8 +105,9 @@ fn go() {
 #[test]
 fn node() {
     let Some(mut node) = languages::node() else { return };
-    let (model, slow) = (toy::model(), toy::slow_model());
-    succeed(node.arg("tests/languages/test_node.js").arg(model.path()).arg(slow.path()));
+    let (model, slow, folder) = (toy::model(), toy::slow_model(), TempDir::new());
+    node.arg("tests/languages/test_node.js").arg(model.path()).arg(slow.path());
+    succeed(node.arg(folder.join("saved")));
     talk("node", &|| {
         let mut node = languages::node().unwrap();
         node.arg("examples/node/chat.js");
@@ -114,7 +118,9 @@ fn node() {
 #[test]
 fn luajit() {
     let Some(mut luajit) = languages::luajit() else { return };
-    succeed(luajit.arg("tests/languages/test_luajit.lua").arg(toy::model().path()));
+    let (model, folder) = (toy::model(), TempDir::new());
+    luajit.arg("tests/languages/test_luajit.lua").arg(model.path()).arg(folder.join("saved"));
+    succeed(&mut luajit);
     talk("luajit", &|| {
         let mut luajit = languages::luajit().unwrap();
         luajit.arg("examples/luajit/chat.lua");
@@ -124,21 +130,25 @@ fn luajit() {
 
 #[test]
 fn csharp() {
-    let Some((mut mcs, mut mono)) = languages::mono() else { return };
+    let Some((_, mut mono)) = languages::mono() else { return };
     let (model, slow, folder) = (toy::model(), toy::slow_model(), TempDir::new());
     let (chat, test) = (folder.join("chat.exe"), folder.join("test.exe"));
-    let wrapper = ["examples/csharp/Qwen35.cs", "examples/csharp/Native.cs"];
-    mcs.args(["-unsafe", "-warnaserror", "examples/csharp/Chat.cs"]).args(wrapper);
-    succeed(mcs.arg(format!("-out:{}", chat.display())));
-    let (mut mcs, _) = languages::mono().unwrap();
-    mcs.args(["-unsafe", "-warnaserror", "tests/languages/Test.cs"]).args(wrapper);
-    succeed(mcs.arg(format!("-out:{}", test.display())));
-    succeed(mono.arg(test).arg(model.path()).arg(slow.path()));
-    talk("csharp", &|| {
+    for (source, program) in
+        [("examples/csharp/Chat.cs", &chat), ("tests/languages/Test.cs", &test)]
+    {
+        let (mut mcs, _) = languages::mono().unwrap();
+        mcs.args(["-unsafe", "-warnaserror", source]).args(languages::CSHARP_WRAPPER);
+        succeed(mcs.arg(format!("-out:{}", program.display())));
+    }
+    succeed(mono.arg(&test).arg(model.path()).arg(slow.path()));
+    talk("csharp, Mono", &|| {
         let (_, mut mono) = languages::mono().unwrap();
         mono.arg(&chat);
         mono
     });
+    let Some(mut dotnet) = languages::dotnet(&test) else { return };
+    succeed(dotnet.arg(model.path()).arg(slow.path()));
+    talk("csharp, .NET", &|| languages::dotnet(&chat).unwrap());
 }
 
 #[test]
@@ -154,7 +164,7 @@ fn zig() {
         program
     };
     let (model, test) = (toy::model(), program("tests/languages/test.zig", "test"));
-    succeed(languages::command(test).arg(model.path()));
+    succeed(languages::command(test).arg(model.path()).arg(folder.join("saved")));
     let chat = program("examples/zig/chat.zig", "chat");
     talk("zig", &|| languages::command(&chat));
 }
@@ -169,8 +179,17 @@ fn swift() {
     let folder = TempDir::new();
     let source = folder.join("names.m");
     let mut names = std::collections::BTreeSet::new();
-    for file in ["Qwen.swift", "Layout.swift"] {
-        let text = std::fs::read_to_string(c::root().join("examples/swift").join(file)).unwrap();
+    let sources: Vec<_> = std::fs::read_dir(c::root().join("examples/swift"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "swift"))
+        .collect();
+    assert!(sources.len() >= 5, "{sources:?}");
+    for file in &sources {
+        let text = std::fs::read_to_string(file).unwrap();
+        // Without comments, which speak of groups of constants.
+        let code = text.lines().map(|line| line.split("//").next().unwrap());
+        let text = code.collect::<Vec<_>>().join("\n");
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let words = text.split(|c| !is_name(c)).map(str::to_owned);
         names.extend(words.filter(|w| w.starts_with("qwen_") || w.starts_with("QWEN_")));
@@ -194,6 +213,10 @@ fn swift() {
     clang.args(["-fmodules", "-fsyntax-only", "-Werror"]).arg(&source);
     clang.arg(format!("-fmodules-cache-path={}", folder.join("cache").display()));
     succeed(clang.arg("-I").arg(module.join("qwen35")));
+    // Its syntax, by a grammar that is not the compiler's.
+    if let Some(mut parser) = languages::swift_parser() {
+        succeed(parser.args(&sources));
+    }
     // In CI too there is no Swift: that is said, and no failure.
     c::cannot_run("examples/swift: no Swift compiler where the tests run; the rest was checked");
 }

@@ -1,29 +1,11 @@
 // A conversation: chat.exe MODEL [MOST_TOKENS [TEMPERATURE_PERCENT]]. Ctrl-C cancels an answer.
 using System;
-using System.Collections.Generic;
 using System.Text;
 using System.Threading;
 using Qwen35;
 
 static class Chat
 {
-    // Text as a JSON string.
-    static string Quote(string text)
-    {
-        var json = new StringBuilder("\"");
-        foreach (char c in text)
-        {
-            if (c < ' ' || c == '"' || c == '\\') json.AppendFormat("\\u{0:x4}", (int)c);
-            else json.Append(c);
-        }
-        return json.Append('"').ToString();
-    }
-
-    static string Message(string role, string content)
-    {
-        return "{\"role\":\"" + role + "\",\"content\":" + Quote(content) + "}";
-    }
-
     static int Main(string[] arguments)
     {
         if (arguments.Length < 1 || arguments.Length > 3)
@@ -60,26 +42,18 @@ static class Chat
             press.Cancel = true;
             answering.Cancel();
         };
-        var messages = new List<string>();
-        for (string line; (line = Console.ReadLine()) != null;)
-        {
-            messages.Add(Message("user", line));
-            var answer = new StringBuilder();
-            answering = new CancellationTokenSource();
-            try
+        var options = new ConversationOptions { Thinking = false, MaxTokens = (uint)most };
+        using (var talk = new Conversation(session, options))
+            for (string line; (line = Console.ReadLine()) != null;)
             {
-                session.FeedChat("{\"messages\":[" + string.Join(",", messages) +
-                    "],\"enable_thinking\":false}", answering.Token);
-                foreach (string piece in session.Stream(most, answering.Token))
+                answering = new CancellationTokenSource();
+                try
                 {
-                    Console.Write(piece);
-                    answer.Append(piece);
+                    foreach (string piece in talk.Ask(line, answering.Token)) Console.Write(piece);
                 }
+                catch (OperationCanceledException) { }
+                answering = null;
+                Console.WriteLine();
             }
-            catch (OperationCanceledException) { }
-            answering = null;
-            Console.WriteLine();
-            messages.Add(Message("assistant", answer.ToString()));
-        }
     }
 }

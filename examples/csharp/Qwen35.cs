@@ -6,6 +6,8 @@
 //       session.FeedChat("[{\"role\": \"user\", \"content\": \"Hello!\"}]");
 //       foreach (string piece in session.Stream(100)) Console.Write(piece);
 //   }
+//
+// Branches.cs has forks, marks, saving and steps; Conversation.cs keeps the messages.
 using System;
 using System.Collections.Generic;
 using System.Runtime.InteropServices;
@@ -66,8 +68,12 @@ namespace Qwen35
         internal readonly ModelHandle Handle;
 
         /// <param name="threads">That compute; 0: as many as the process may use.</param>
+        /// <param name="weights">A QWEN_WEIGHTS constant: as stored, or quantized now.</param>
+        /// <param name="compute">A QWEN_COMPUTE constant.</param>
+        /// <param name="prefixCacheBytes">For beginnings that sessions share.</param>
         public Model(string path, uint threads = 0, int isa = Native.QWEN_ISA_AUTO,
-            bool tokenizerOnly = false)
+            bool tokenizerOnly = false, int weights = Native.QWEN_WEIGHTS_STORED,
+            int compute = Native.QWEN_COMPUTE_AUTO, ulong prefixCacheBytes = 0)
         {
             if (Native.qwen_abi_version() != Native.QWEN_ABI_VERSION)
                 throw new NotSupportedException("libqwen35 has ABI " + Native.qwen_abi_version() +
@@ -78,6 +84,9 @@ namespace Qwen35
                 flags = tokenizerOnly ? (uint)Native.QWEN_MODEL_TOKENIZER_ONLY : 0,
                 threads = threads,
                 isa = isa,
+                weights = weights,
+                compute = compute,
+                prefix_cache_bytes = prefixCacheBytes,
             };
             UIntPtr length;
             fixed (byte* place = Calls.Bytes(path, out length))
@@ -197,16 +206,29 @@ namespace Qwen35
     /// throws OperationCanceledException; the session can be used on.</summary>
     public sealed unsafe partial class Session : IDisposable
     {
+        readonly Model model;
         readonly SessionHandle handle;
         readonly StreamDecoderHandle decoder;
 
+        internal SessionHandle Handle { get { return handle; } }
+
         /// <param name="contextLimit">The most tokens; 0: what the model was made for.</param>
-        public Session(Model model, ulong contextLimit = 0, Sampling sampling = null)
+        /// <param name="cacheNamespace">Shares beginnings with the sessions that have the same
+        /// number, through the model's prefix cache; 0: with none.</param>
+        /// <param name="dropTurns">A conversation that does not fit loses its oldest turns; else
+        /// it is an error.</param>
+        /// <param name="markLimit">Most marks held; 0: 4.</param>
+        public Session(Model model, ulong contextLimit = 0, Sampling sampling = null,
+            ulong cacheNamespace = 0, bool dropTurns = false, uint markLimit = 0)
         {
+            this.model = model;
             var options = new qwen_session_options
             {
                 struct_size = (uint)sizeof(qwen_session_options),
                 context_limit = contextLimit,
+                cache_namespace = cacheNamespace,
+                overflow = dropTurns ? Native.QWEN_OVERFLOW_DROP_TURNS : Native.QWEN_OVERFLOW_REFUSE,
+                mark_limit = markLimit,
             };
             Calls.Check(Native.qwen_session_new(model.Handle, &options, out handle));
             Calls.Check(Native.qwen_stream_decoder_new(model.Handle,
@@ -220,9 +242,9 @@ namespace Qwen35
             decoder.Dispose();
         }
 
-        delegate int Call();
+        internal delegate int Call();
 
-        int Run(CancellationToken token, Call call)
+        internal int Run(CancellationToken token, Call call)
         {
             token.ThrowIfCancellationRequested();
             bool asked = false;

@@ -10,22 +10,15 @@ local function talk()
     local session = model:session{
         sampling = { preset = "greedy", temperature = (tonumber(arg[3]) or 70) / 100, top_k = 40 },
     }
-    local messages = {}
-    local function add(role, content)
-        messages[#messages + 1] = ('{"role":"%s","content":%s}'):format(role, qwen35.quote(content))
-    end
+    local conversation = session:conversation{ thinking = false, max_tokens = tonumber(arg[2]) or 64 }
     for line in io.lines() do
-        add("user", line)
-        session:feed_chat(('{"messages":[%s],"enable_thinking":false}'):format(table.concat(messages, ",")))
-        local answer = {}
-        for piece in session:stream(tonumber(arg[2]) or 64) do
+        for piece in conversation:ask(line) do
             io.write(piece)
             io.flush()
-            answer[#answer + 1] = piece
         end
         io.write("\n")
-        add("assistant", table.concat(answer))
     end
+    conversation:close()
     session:close()
     model:close()
 end

@@ -82,18 +82,22 @@ local function sampling(options)
     return raw, kept
 end
 
-local Model, Session, Conversation = {}, {}, {}
-Model.__index, Session.__index, Conversation.__index = Model, Session, Conversation
+local Model, Session = {}, {}
+Model.__index, Session.__index = Model, Session
 
 local qwen35 = { constants = k, version = ffi.string(c.qwen_version()) }
 
--- options: threads, isa (a QWEN_ISA_ constant), tokenizer_only.
+-- options: threads, isa, weights and compute (QWEN_ISA_, QWEN_WEIGHTS_ and QWEN_COMPUTE_
+-- constants), prefix_cache_bytes (for beginnings that sessions share), tokenizer_only.
 function qwen35.open(path, options)
     options = options or {}
     local raw = ffi.new("qwen_model_options")
     raw.struct_size = ffi.sizeof(raw)
     raw.threads = options.threads or 0
     raw.isa = options.isa or k.QWEN_ISA_AUTO
+    raw.weights = options.weights or k.QWEN_WEIGHTS_STORED
+    raw.compute = options.compute or k.QWEN_COMPUTE_AUTO
+    raw.prefix_cache_bytes = options.prefix_cache_bytes or 0
     raw.flags = options.tokenizer_only and k.QWEN_MODEL_TOKENIZER_ONLY or 0
     local handle = ffi.new("qwen_model *[1]")
     check(c.qwen_model_open(path, #path, raw, handle))
@@ -138,23 +142,35 @@ function Model:render_chat(json)
     end))
 end
 
--- options: context_limit, sampling.
+-- A session that owns a handle.
+local function own(model, handle)
+    local session = setmetatable({ model = model, handle = ffi.gc(handle, c.qwen_session_free) }, Session)
+    local decoder = ffi.new("qwen_stream_decoder *[1]")
+    check(c.qwen_stream_decoder_new(model.handle, k.QWEN_TEXT_SKIP_SPECIAL, decoder))
+    session.decoder = ffi.gc(decoder[0], c.qwen_stream_decoder_free)
+    return session
+end
+
+-- options: context_limit, sampling, cache_namespace (shares beginnings with the sessions that
+-- have the same number), drop_turns (a conversation that does not fit loses its oldest turns),
+-- mark_limit.
 function Model:session(options)
     options = options or {}
     local raw = ffi.new("qwen_session_options")
     raw.struct_size = ffi.sizeof(raw)
     raw.context_limit = options.context_limit or 0
+    raw.cache_namespace = options.cache_namespace or 0
+    raw.overflow = options.drop_turns and k.QWEN_OVERFLOW_DROP_TURNS or k.QWEN_OVERFLOW_REFUSE
+    raw.mark_limit = options.mark_limit or 0
     local how, kept
     if options.sampling then
         how, kept = sampling(options.sampling)
         raw.sampling = how
     end
-    local handle, decoder = ffi.new("qwen_session *[1]"), ffi.new("qwen_stream_decoder *[1]")
+    local handle = ffi.new("qwen_session *[1]")
     check(c.qwen_session_new(self.handle, raw, handle))
-    local session = setmetatable({ handle = ffi.gc(handle[0], c.qwen_session_free) }, Session)
+    local session = own(self, handle[0])
     session.kept = kept -- the bias entries, until they were copied
-    check(c.qwen_stream_decoder_new(self.handle, k.QWEN_TEXT_SKIP_SPECIAL, decoder))
-    session.decoder = ffi.gc(decoder[0], c.qwen_stream_decoder_free)
     return session
 end
 
@@ -245,63 +261,11 @@ function Session:reset() check(c.qwen_session_reset(self.handle)) end
 -- Cancels the next call (from a progress callback in C: the call in progress).
 function Session:cancel() c.qwen_session_cancel(self.handle) end
 
--- A conversation over this session. options: system, tools (JSON), thinking (true or false),
--- thinking_budget, max_tokens.
-function Session:conversation(options)
-    options = options or {}
-    local raw = ffi.new("qwen_conversation_options")
-    raw.struct_size = ffi.sizeof(raw)
-    raw.thinking_budget = options.thinking_budget or 0
-    raw.max_tokens = options.max_tokens or 0
-    if options.thinking ~= nil then
-        raw.thinking = options.thinking and k.QWEN_THINKING_ON or k.QWEN_THINKING_OFF
-    end
-    if options.system then raw.system, raw.system_length = options.system, #options.system end
-    if options.tools then raw.tools, raw.tools_length = options.tools, #options.tools end
-    local handle = ffi.new("qwen_conversation *[1]")
-    check(c.qwen_conversation_new(self.handle, raw, handle))
-    return setmetatable({ handle = ffi.gc(handle[0], c.qwen_conversation_free) }, Conversation)
-end
-
--- Adds a user's message, if one is given, and starts the reply. False when it was cancelled.
-function Conversation:send(text)
-    if text then
-        return complete(c.qwen_conversation_send_text(self.handle, text, #text, nil, nil))
-    end
-    return complete(c.qwen_conversation_send(self.handle, nil, 0, nil, nil))
-end
-
--- The pieces of the reply that was started: kind (a QWEN_PIECE_ constant), text, and for a tool
--- call name, arguments (JSON), id, problem, is_whole. Then self.finish tells the end.
-function Conversation:reply()
-    local raw = ffi.new("qwen_piece")
-    raw.struct_size = ffi.sizeof(raw)
-    local function lent(name)
-        local length = raw[name .. "_length"]
-        return length > 0 and ffi.string(raw[name], length) or ""
-    end
-    return function()
-        check(c.qwen_conversation_next(self.handle, raw))
-        self.finish = raw.finish
-        if raw.kind == k.QWEN_PIECE_NONE or raw.kind == k.QWEN_PIECE_END then return nil end
-        return {
-            kind = raw.kind, text = lent("text"), name = lent("name"), id = lent("id"),
-            arguments = lent("arguments"), problem = lent("problem"), is_whole = raw.is_whole ~= 0,
-        }
-    end
-end
-
--- Adds the result of a tool call; send() without a message has it answered.
-function Conversation:add_tool_result(id, result)
-    check(c.qwen_conversation_add_tool_result(self.handle, id, #id, result, #result))
-end
-
--- The messages so far, as JSON.
-function Conversation:history()
-    return ffi.string(sized("char[?]", function(to, room, needed)
-        return c.qwen_conversation_history(self.handle, to, room, needed)
-    end))
-end
+-- The other half of the wrapper.
+local internal = { abi = abi, c = c, check = check, complete = complete, ffi = ffi, ids = ids,
+    k = k, own = own, Session = Session, sized = sized }
+require("qwen35_more")(internal)
+qwen35.batch_step = internal.batch_step
 
 -- Text as a JSON string.
 function qwen35.quote(text)

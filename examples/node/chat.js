@@ -17,24 +17,17 @@ async function main() {
   });
   let answering = null; // Ctrl-C cancels an answer; otherwise it leaves
   process.on('SIGINT', () => (answering === null ? process.exit(130) : answering.abort()));
-  const messages = [];
+  const talk = await session.conversation({ thinking: false, maxTokens: Number(most) });
   for await (const line of readline.createInterface({ input: process.stdin })) {
-    messages.push({ role: 'user', content: line });
-    let answer = '';
     answering = new AbortController();
     const { signal } = answering;
     try {
-      await session.feedChat({ messages, enable_thinking: false }, { signal });
-      for await (const piece of session.stream({ maxTokens: Number(most), signal })) {
-        process.stdout.write(piece);
-        answer += piece;
-      }
+      for await (const piece of talk.ask(line, { signal })) process.stdout.write(piece);
     } catch (error) {
       if (error.name !== 'AbortError') throw error;
     }
     answering = null;
     process.stdout.write('\n');
-    messages.push({ role: 'assistant', content: answer });
   }
   await session.close();
   model.close();

@@ -70,7 +70,9 @@ class Model {
   }
 
   // Opens the checkpoint in a folder. Options: threads, isa ('auto', 'scalar', 'avx2',
-  // 'avx512'), tokenizerOnly, library (the path of libqwen35.so).
+  // 'avx512'), weights ('stored', 'int8', 'int4'), compute ('auto', 'exact', 'fast'),
+  // prefixCacheBytes (for beginnings that sessions share), tokenizerOnly, library (the path of
+  // libqwen35.so).
   static async open(folder, { library, ...options } = {}) {
     load(library);
     const thread = new Thread(library);
@@ -127,10 +129,21 @@ class Model {
   // A new session. Options: contextLimit, and sampling: { preset ('chat', 'greedy',
   // 'thinking', 'precise'), temperature, topK, topP, minP, repetitionPenalty,
   // presencePenalty, frequencyPenalty, penaltyWindow, seed, logitBias: { id: number } }.
+  // cacheNamespace shares beginnings with the sessions that have the same number; dropTurns (and
+  // overflowReserve) has a conversation that does not fit lose its oldest turns; markLimit.
   async session(options = {}) {
+    return this.#own('openSession', options);
+  }
+
+  // The session of a handle that another one was forked into.
+  async adopt(session) {
+    return this.#own('adoptSession', { session });
+  }
+
+  async #own(action, request) {
     const thread = new Thread(this.#library);
     try {
-      return new Session(await thread.ask('openSession', { model: this.handle, ...options }), thread);
+      return new Session(await thread.ask(action, { model: this.handle, ...request }), thread, this);
     } catch (error) {
       await thread.end();
       throw error;
@@ -138,13 +151,25 @@ class Model {
   }
 }
 
+// What an advance came to.
+const OUTCOMES = {
+  [constants.QWEN_OK]: 'token',
+  [constants.QWEN_END_OF_TURN]: 'endOfTurn',
+  [constants.QWEN_LIMIT_REACHED]: 'full',
+  [constants.QWEN_CANCELLED]: 'cancelled',
+  [constants.QWEN_WORKING]: 'working',
+};
+
 class Session {
   #handle;
   #thread;
+  #model;
+  #held = new Set(); // batches that it is in
 
-  constructor(handle, thread) {
+  constructor(handle, thread, model) {
     this.#handle = handle;
     this.#thread = thread;
+    this.#model = model;
   }
 
   // Makes a call; `signal` cancels it, and so does cancel().
@@ -202,9 +227,125 @@ class Session {
     if (text !== '') yield text;
   }
 
+  // An independent session that stands where this one does. What is computed is shared. The
+  // model must not be closed.
+  async fork() {
+    if (this.#model.handle === null) return null; // throws when it is closed
+    const { session } = await this.#ask('fork', {});
+    try {
+      return await this.#model.adopt(session);
+    } catch (error) {
+      load().qwen_session_free(session);
+      throw error;
+    }
+  }
+
+  // Keeps the present position for rewind(). Gives the mark's name.
+  async mark() {
+    return (await this.#ask('mark', {})).mark;
+  }
+
+  async unmark(mark) {
+    await this.#ask('unmark', { mark });
+  }
+
+  // Goes back to a mark, bit for bit; nothing is computed. random: the random stream goes back
+  // too.
+  async rewind(mark, { random = false } = {}) {
+    await this.#ask('rewind', { mark, random });
+  }
+
+  // Cuts the sequence to its first tokens; gives how many were computed again for that.
+  async truncate(position, { signal } = {}) {
+    return (await this.#ask('truncate', { position }, signal)).computed;
+  }
+
+  // Saves the session to a file, which is replaced at once. Restored, it goes on bit for bit.
+  async save(file) {
+    await this.#ask('save', { file: String(file) });
+  }
+
+  // Puts the session where a saved one of the same model was.
+  async restore(file) {
+    await this.#ask('restore', { file: String(file) });
+  }
+
+  // The same in memory.
+  async saveBytes() {
+    return (await this.#ask('saveBytes', {})).state;
+  }
+
+  async restoreBytes(state) {
+    await this.#ask('restoreBytes', { state });
+  }
+
+  // Appends tokens for step() to compute.
+  async enqueue(tokens) {
+    await this.#ask('enqueue', { tokens });
+  }
+
+  // As feedChat(), but leaves what is not computed yet to step(). Gives { total, remaining }.
+  async enqueueChat(chat) {
+    const { total, remaining } = await this.#ask('enqueueChat', { chat });
+    return { total, remaining };
+  }
+
+  // Goes on for about that many milliseconds: with what is queued, then with the next token.
+  // Gives { outcome: 'working' | 'token' | 'endOfTurn' | 'full', token, remaining }.
+  async step(milliseconds, { signal } = {}) {
+    const budget = Math.round(milliseconds * 1000);
+    if (!(budget >= 0)) throw new RangeError(`a budget of ${milliseconds} milliseconds`);
+    const { status, token, remaining } = await this.#ask('step', { budget }, signal);
+    return { outcome: OUTCOMES[status], token, remaining };
+  }
+
+  // Advances sessions of one model by one token each and reads the weights once for all. Gives
+  // for each { outcome: 'token' | 'endOfTurn' | 'full' | 'cancelled' | 'error', token, error }; one
+  // that cannot go on does not disturb the others.
+  static async batchStep(sessions, { signal } = {}) {
+    if (sessions.some((session) => session.#handle === null)) throw new Error('a session is closed');
+    signal?.throwIfAborted();
+    if (sessions.length === 0) return [];
+    let asked = false;
+    const abort = () => { asked = true; for (const session of sessions) session.cancel(); };
+    signal?.addEventListener('abort', abort, { once: true });
+    const handles = sessions.map((session) => session.#handle);
+    const answer = sessions[0].#thread.ask('batchStep', { sessions: handles });
+    for (const session of sessions) session.#held.add(answer);
+    try {
+      const { tokens, statuses } = await answer;
+      if (asked) {
+        await Promise.all(sessions.map((session) => session.#thread.ask('forget')));
+        if (statuses.every((status) => status === constants.QWEN_CANCELLED)) throw signal.reason;
+      }
+      return Array.from(statuses, (status, i) => {
+        if (status >= 0) return { outcome: OUTCOMES[status], token: tokens[i] };
+        const name = load().qwen_status_name(status);
+        return { outcome: 'error', token: -1,
+          error: new QwenError(`session ${i} of the batch: ${name}`, status, name) };
+      });
+    } finally {
+      signal?.removeEventListener('abort', abort);
+      for (const session of sessions) session.#held.delete(answer);
+    }
+  }
+
+  // How likely a text is after the sequence, which must not be empty: { logLikelihood, perplexity,
+  // tokens, best }. The session stays as it is.
+  async score(text, { signal } = {}) {
+    const { score } = await this.#ask('score', { text }, signal);
+    return { logLikelihood: score.log_likelihood, perplexity: score.perplexity,
+      tokens: Number(score.token_count), best: score.best_count };
+  }
+
+  // What the session has done since it was made: the fields of qwen_statistics.
+  async statistics() {
+    return (await this.#ask('statistics', {})).statistics;
+  }
+
   // A conversation over this session. Options: system, tools (as in the OpenAI API), thinking
   // (whether the model thinks first), thinkingBudget, maxTokens, stop (texts). It is freed
-  // with the session.
+  // with the session, or by close().
   async conversation(options = {}) {
     const { id } = await this.#ask('openConversation', options);
     return new Conversation(id, (action, request, signal) => this.#ask(action, request, signal));
@@ -238,6 +379,7 @@ class Session {
     if (this.#handle === null) return;
     this.cancel();
     this.#handle = null;
+    await Promise.allSettled(this.#held);
     await this.#thread.ask('close');
     await this.#thread.end();
   }
@@ -257,19 +399,43 @@ class Conversation {
     this.finish = 'none'; // why the last reply ended
   }
 
+  // Adds messages without having them answered yet.
+  async add(...messages) {
+    await this.#ask('add', { id: this.#id, messages });
+  }
+
   // Adds a user's message, if one is given, and starts the reply. Gives { total, computed }.
   async send(text, { signal } = {}) {
     const { total, computed } = await this.#ask('send', { id: this.#id, text }, signal);
     return { total, computed };
   }
 
+  // Drops the last reply and starts another one.
+  async regenerate({ signal } = {}) {
+    const { total, computed } = await this.#ask('regenerate', { id: this.#id }, signal);
+    return { total, computed };
+  }
+
+  // Goes on with a reply that ended by its length or was cancelled.
+  async resume() {
+    await this.#ask('resume', { id: this.#id });
+  }
+
+  // Takes the last turn back; gives how many messages that were.
+  async undo() {
+    return (await this.#ask('undo', { id: this.#id })).removed;
+  }
+
   // The pieces of the reply that was started: { kind: 'thinking' | 'text' | 'toolCall', text },
   // and for tool calls { name, arguments, id, problem, isWhole }. Then `finish` tells the end.
   async *reply({ signal } = {}) {
+    this.finish = 'cancelled'; // if the next call throws for that
     for (;;) {
       const piece = await this.#ask('nextPiece', { id: this.#id }, signal);
-      this.finish = FINISHES[piece.finish];
-      if (!(piece.kind in KINDS)) return;
+      if (!(piece.kind in KINDS)) {
+        this.finish = FINISHES[piece.finish];
+        return;
+      }
       const { text, name, id, problem, isWhole } = piece;
       if (KINDS[piece.kind] !== 'toolCall') yield { kind: KINDS[piece.kind], text };
       else yield { kind: 'toolCall', text, name, id, problem, isWhole,
@@ -277,14 +443,33 @@ class Conversation {
     }
   }
 
+  // Sends a user's message and gives the text of the answer in pieces.
+  async *ask(text, { signal } = {}) {
+    await this.send(text, { signal });
+    for await (const piece of this.reply({ signal })) if (piece.kind === 'text') yield piece.text;
+  }
+
   // Adds the result of a tool call; send() without a message has it answered.
   async addToolResult(call, result) {
     await this.#ask('addToolResult', { id: this.#id, call, result });
   }
 
+  // Goes on by other options from the next reply on.
+  async configure(options) {
+    await this.#ask('configure', { id: this.#id, options });
+  }
+
   // The messages so far.
   async history() {
     return (await this.#ask('history', { id: this.#id })).messages;
+  }
+
+  async setHistory(messages) {
+    await this.#ask('setHistory', { id: this.#id, messages });
+  }
+
+  async close() {
+    await this.#ask('closeConversation', { id: this.#id });
   }
 }
 

@@ -4,6 +4,8 @@
 //     let session = try Session(model)
 //     try session.feedChat(#"[{"role": "user", "content": "Hello!"}]"#)
 //     for try await piece in session.stream(limit: 100) { print(piece, terminator: "") }
+//
+// Conversation.swift keeps the messages; Branches.swift has forks, marks, saving and steps.
 import Foundation
 import Qwen35
 
@@ -24,14 +26,14 @@ struct QwenError: Error, CustomStringConvertible {
 
 /// Throws for an error and for a cancelled call; gives other outcomes back.
 @discardableResult
-private func check(_ status: Int32) throws -> Int32 {
+func check(_ status: Int32) throws -> Int32 {
     if status < 0 { throw QwenError(status) }
     if status == QWEN_CANCELLED { throw CancellationError() }
     return status
 }
 
 /// Lends the UTF-8 of a text.
-private func withText<R>(_ text: String, _ body: (UnsafePointer<CChar>?, Int) -> R) -> R {
+func withText<R>(_ text: String, _ body: (UnsafePointer<CChar>?, Int) -> R) -> R {
     var text = text
     return text.withUTF8 { bytes in
         bytes.withMemoryRebound(to: CChar.self) { body($0.baseAddress, $0.count) }
@@ -39,7 +41,7 @@ private func withText<R>(_ text: String, _ body: (UnsafePointer<CChar>?, Int) ->
 }
 
 /// A copy of bytes that the library lends.
-private func string(_ data: UnsafePointer<CChar>?, _ length: Int) -> String {
+func string(_ data: UnsafePointer<CChar>?, _ length: Int) -> String {
     guard let data, length > 0 else { return "" }
     return data.withMemoryRebound(to: UInt8.self, capacity: length) {
         String(decoding: UnsafeBufferPointer(start: $0, count: length), as: UTF8.self)
@@ -50,11 +52,18 @@ private func string(_ data: UnsafePointer<CChar>?, _ length: Int) -> String {
 final class Model: @unchecked Sendable {
     let handle: OpaquePointer
 
-    /// threads: that compute; 0 is as many as the process may use.
-    init(_ path: String, threads: UInt32 = 0, tokenizerOnly: Bool = false) throws {
+    /// threads: that compute; 0 is as many as the process may use. weights, compute: QWEN_WEIGHTS
+    /// and QWEN_COMPUTE constants. prefixCacheBytes: for beginnings that sessions share.
+    init(
+        _ path: String, threads: UInt32 = 0, weights: Int32 = QWEN_WEIGHTS_STORED,
+        compute: Int32 = QWEN_COMPUTE_AUTO, prefixCacheBytes: UInt64 = 0, tokenizerOnly: Bool = false
+    ) throws {
         var options = qwen_model_options()
         options.struct_size = UInt32(MemoryLayout<qwen_model_options>.size)
         options.threads = threads
+        options.weights = weights
+        options.compute = compute
+        options.prefix_cache_bytes = prefixCacheBytes
         options.flags = tokenizerOnly ? UInt32(QWEN_MODEL_TOKENIZER_ONLY) : 0
         var made: OpaquePointer?
         try check(withText(path) { qwen_model_open($0, $1, &options, &made) })
@@ -113,29 +122,44 @@ struct Sampling {
 /// A sequence being continued, used by one thread at a time. A cancelled call throws
 /// CancellationError; the session can be used on.
 final class Session: @unchecked Sendable {
-    private let handle: OpaquePointer
+    let handle: OpaquePointer
+    let model: Model
     private let decoder: OpaquePointer
     private let queue = DispatchQueue(label: "qwen35.session")
 
-    init(_ model: Model, contextLimit: UInt64 = 0, sampling: Sampling = Sampling()) throws {
+    /// cacheNamespace: shares beginnings with the sessions that have the same number; 0: with none.
+    /// dropTurns: a conversation that does not fit loses its oldest turns; else it is an error.
+    convenience init(
+        _ model: Model, contextLimit: UInt64 = 0, sampling: Sampling = Sampling(),
+        cacheNamespace: UInt64 = 0, dropTurns: Bool = false, markLimit: UInt32 = 0
+    ) throws {
         var options = qwen_session_options()
         options.struct_size = UInt32(MemoryLayout<qwen_session_options>.size)
         options.context_limit = contextLimit
+        options.cache_namespace = cacheNamespace
+        options.overflow = dropTurns ? QWEN_OVERFLOW_DROP_TURNS : QWEN_OVERFLOW_REFUSE
+        options.mark_limit = markLimit
         var made: OpaquePointer?
         let raw = sampling.raw()
         try withUnsafePointer(to: raw) {
             options.sampling = $0
-            try check(qwen_session_new(model.handle, &options, &made))
+            _ = try check(qwen_session_new(model.handle, &options, &made))
         }
+        try self.init(model, owning: made!)
+    }
+
+    /// Takes a handle over.
+    init(_ model: Model, owning made: OpaquePointer) throws {
         var text: OpaquePointer?
-        do {
-            try check(qwen_stream_decoder_new(model.handle, UInt32(QWEN_TEXT_SKIP_SPECIAL), &text))
-        } catch {
+        let status = qwen_stream_decoder_new(model.handle, UInt32(QWEN_TEXT_SKIP_SPECIAL), &text)
+        guard status == QWEN_OK, let text else {
+            let error = QwenError(status)
             qwen_session_free(made)
             throw error
         }
-        handle = made!
-        decoder = text!
+        self.model = model
+        handle = made
+        decoder = text
     }
     deinit {
         qwen_session_free(handle)
@@ -167,27 +191,48 @@ final class Session: @unchecked Sendable {
     /// Text of the next tokens in whole characters. Each is made on a queue of the session, so
     /// that no task is blocked; cancelling the task that walks it cancels the call.
     func stream(limit: Int) -> AsyncThrowingStream<String, Error> {
+        stream { [self] give, goesOn in
+            var left = limit
+            while left > 0, goesOn(), let token = try next() {
+                left -= 1
+                let piece = try text { qwen_stream_decoder_push(decoder, token, $0, $1) }
+                if !piece.isEmpty { give(piece) }
+            }
+            let rest = try text { qwen_stream_decoder_finish(decoder, $0, $1) }
+            if !rest.isEmpty { give(rest) }
+        }
+    }
+
+    /// A stream of what `work` gives, on the session's queue, until it returns. When the walk is
+    /// left, the call is cancelled and goesOn() is false.
+    func stream<T>(
+        _ work: @escaping (_ give: (T) -> Void, _ goesOn: () -> Bool) throws -> Void
+    ) -> AsyncThrowingStream<T, Error> {
         AsyncThrowingStream { continuation in
-            let left = Counter(limit)
+            let walk = Walk()
             continuation.onTermination = { [self] reason in
-                if case .cancelled = reason {
-                    left.stop()
-                    cancel()
-                }
+                if case .cancelled = reason { walk.leave { cancel() } }
             }
             queue.async { [self] in
                 do {
-                    while left.take(), let token = try next() {
-                        let piece = try text { qwen_stream_decoder_push(decoder, token, $0, $1) }
-                        if !piece.isEmpty { continuation.yield(piece) }
-                    }
-                    let rest = try text { qwen_stream_decoder_finish(decoder, $0, $1) }
-                    if !rest.isEmpty { continuation.yield(rest) }
+                    try work({ continuation.yield($0) }, { walk.goesOn })
+                    // A cancel that came after the end of its call would end the next one.
+                    if walk.end() { forget() }
                     continuation.finish()
                 } catch {
+                    if walk.end() && !(error is CancellationError) { forget() }
                     continuation.finish(throwing: error)
                 }
             }
+        }
+    }
+
+    /// Takes back a cancel that no call has answered: the next call does so.
+    private func forget() {
+        var logits: UnsafePointer<Float>?
+        var count = 0
+        if qwen_session_logits(handle, &logits, &count) < 0 {
+            qwen_session_reset(handle) // the sequence is empty
         }
     }
 
@@ -201,21 +246,30 @@ final class Session: @unchecked Sendable {
     }
 }
 
-/// Counts down, and can be stopped by another thread.
-private final class Counter: @unchecked Sendable {
+/// Goes on until another thread leaves it.
+private final class Walk: @unchecked Sendable {
     private let lock = NSLock()
-    private var left: Int
+    private var left = false
+    private var ended = false
 
-    init(_ count: Int) { left = count }
-    func take() -> Bool {
+    var goesOn: Bool {
         lock.lock()
         defer { lock.unlock() }
-        left -= 1
-        return left >= 0
+        return !left
     }
-    func stop() {
+    /// Does nothing once it has ended.
+    func leave(_ cancel: () -> Void) {
         lock.lock()
-        left = 0
-        lock.unlock()
+        defer { lock.unlock() }
+        guard !ended else { return }
+        left = true
+        cancel()
+    }
+    /// Says whether it was left.
+    func end() -> Bool {
+        lock.lock()
+        defer { lock.unlock() }
+        ended = true
+        return left
     }
 }

@@ -1,16 +1,6 @@
 // A conversation: chat MODEL [MOST_TOKENS [TEMPERATURE_PERCENT]]
 import Foundation
 
-struct Message: Codable {
-    let role: String
-    let content: String
-}
-
-struct Chat: Codable {
-    var messages: [Message] = []
-    var enable_thinking = false
-}
-
 func talk(_ arguments: [String]) async throws {
     let most = arguments.count > 2 ? Int(arguments[2]) ?? 64 : 64
     let percent = arguments.count > 3 ? Float(arguments[3]) ?? 70 : 70
@@ -19,18 +9,18 @@ func talk(_ arguments: [String]) async throws {
     sampling.temperature = percent / 100
     sampling.topK = 40
     let session = try Session(model, sampling: sampling)
-    var chat = Chat()
+    var options = ConversationOptions()
+    options.thinking = false
+    options.maxTokens = UInt32(most)
+    let conversation = try Conversation(session, options)
     while let line = readLine() {
-        chat.messages.append(Message(role: "user", content: line))
-        try session.feedChat(String(decoding: try JSONEncoder().encode(chat), as: UTF8.self))
-        var answer = ""
-        for try await piece in session.stream(limit: most) {
-            print(piece, terminator: "")
-            fflush(stdout)
-            answer += piece
+        for try await piece in conversation.reply(to: line) {
+            if case .text(let text) = piece {
+                print(text, terminator: "")
+                fflush(stdout)
+            }
         }
         print()
-        chat.messages.append(Message(role: "assistant", content: answer))
     }
 }
 

@@ -2,10 +2,8 @@
 const std = @import("std");
 const qwen35 = @import("qwen35");
 
-const Message = struct { role: []const u8, content: []const u8 };
-
 fn talk(allocator: std.mem.Allocator, arguments: []const []const u8) !void {
-    const most = if (arguments.len > 2) try std.fmt.parseInt(usize, arguments[2], 10) else 64;
+    const most = if (arguments.len > 2) try std.fmt.parseInt(u32, arguments[2], 10) else 64;
     const percent = if (arguments.len > 3) try std.fmt.parseInt(u16, arguments[3], 10) else 70;
     var model = try qwen35.Model.open(arguments[1], .{});
     defer model.close();
@@ -15,21 +13,18 @@ fn talk(allocator: std.mem.Allocator, arguments: []const []const u8) !void {
     var session = try model.session(.{ .sampling = sampling });
     defer session.close();
 
+    var conversation = try qwen35.Conversation.open(session, .{ .thinking = false, .max_tokens = most });
+    defer conversation.close();
+
     const input = std.io.getStdIn().reader();
     const out = std.io.getStdOut().writer();
-    var messages = std.ArrayList(Message).init(allocator);
     while (try input.readUntilDelimiterOrEofAlloc(allocator, '\n', 1 << 20)) |line| {
-        try messages.append(.{ .role = "user", .content = line });
-        const chat = .{ .messages = messages.items, .enable_thinking = false };
-        _ = try session.feedChat(try std.json.stringifyAlloc(allocator, chat, .{}));
-        var answer = std.ArrayList(u8).init(allocator);
-        var stream = try session.stream(most);
-        while (try stream.next()) |piece| {
-            try out.writeAll(piece);
-            try answer.appendSlice(piece);
-        }
+        try conversation.sendText(line);
+        while (try conversation.next()) |piece| switch (piece) {
+            .text => |text| try out.writeAll(text),
+            else => {},
+        };
         try out.writeByte('\n');
-        try messages.append(.{ .role = "assistant", .content = answer.items });
     }
 }
 

@@ -7,10 +7,14 @@
 //!     _ = try session.feedChat("[{\"role\": \"user\", \"content\": \"Hello!\"}]");
 //!     var stream = try session.stream(100);
 //!     while (try stream.next()) |piece| try out.writeAll(piece);
+//!
+//! A Conversation keeps the messages and gives the reply in pieces: conversation.zig.
 const std = @import("std");
 
 /// The C interface, for what is not wrapped here.
 pub const c = @cImport(@cInclude("qwen35.h"));
+
+pub const Conversation = @import("conversation.zig").Conversation;
 
 /// The negative statuses; message() tells more. Cancelled is an outcome after which the
 /// session can be used on.
@@ -37,7 +41,8 @@ pub fn message() []const u8 {
     return std.mem.span(c.qwen_last_error());
 }
 
-fn check(status: c.qwen_status) Error!c.qwen_status {
+/// An error for a negative status and for a cancelled call.
+pub fn check(status: c.qwen_status) Error!c.qwen_status {
     return switch (status) {
         c.QWEN_CANCELLED => Error.Cancelled,
         c.QWEN_ERROR_INVALID_ARGUMENT => Error.InvalidArgument,
@@ -66,6 +71,11 @@ pub const Model = struct {
         threads: u32 = 0,
         isa: c.qwen_isa = c.QWEN_ISA_AUTO,
         tokenizer_only: bool = false,
+        /// As stored, or quantized now.
+        weights: c.qwen_weights = c.QWEN_WEIGHTS_STORED,
+        compute: c.qwen_compute = c.QWEN_COMPUTE_AUTO,
+        /// For beginnings that sessions share.
+        prefix_cache_bytes: u64 = 0,
     };
 
     pub fn open(path: []const u8, options: Options) Error!Model {
@@ -75,6 +85,9 @@ pub const Model = struct {
         raw.threads = options.threads;
         raw.isa = options.isa;
         if (options.tokenizer_only) raw.flags = c.QWEN_MODEL_TOKENIZER_ONLY;
+        raw.weights = options.weights;
+        raw.compute = options.compute;
+        raw.prefix_cache_bytes = options.prefix_cache_bytes;
         var handle: ?*c.qwen_model = null;
         _ = try check(c.qwen_model_open(path.ptr, path.len, &raw, &handle));
         return .{ .handle = handle.? };
@@ -119,6 +132,9 @@ pub const Model = struct {
         var raw = std.mem.zeroes(c.qwen_session_options);
         raw.struct_size = @sizeOf(c.qwen_session_options);
         raw.context_limit = options.context_limit;
+        raw.cache_namespace = options.cache_namespace;
+        raw.overflow = if (options.drop_turns) c.QWEN_OVERFLOW_DROP_TURNS else c.QWEN_OVERFLOW_REFUSE;
+        raw.mark_limit = options.mark_limit;
         var how: c.qwen_sampling_options = undefined;
         if (options.sampling) |sampling| {
             how = sampling.raw();
@@ -126,10 +142,22 @@ pub const Model = struct {
         }
         var handle: ?*c.qwen_session = null;
         _ = try check(c.qwen_session_new(model.handle, &raw, &handle));
+        return own(model, handle.?);
+    }
+
+    fn own(model: Model, handle: *c.qwen_session) Error!Session {
         errdefer c.qwen_session_free(handle);
         var decoder: ?*c.qwen_stream_decoder = null;
         _ = try check(c.qwen_stream_decoder_new(model.handle, c.QWEN_TEXT_SKIP_SPECIAL, &decoder));
-        return .{ .handle = handle.?, .decoder = decoder.? };
+        return .{ .handle = handle, .decoder = decoder.? };
+    }
+
+    /// An independent session that stands where another one of this model does. What is computed
+    /// is shared.
+    pub fn fork(model: Model, session_: Session) Error!Session {
+        var handle: ?*c.qwen_session = null;
+        _ = try check(c.qwen_session_fork(session_.handle, &handle));
+        return own(model, handle.?);
     }
 };
 
@@ -185,6 +213,13 @@ pub const Session = struct {
         /// The most tokens it may hold; 0: what the model was made for.
         context_limit: u64 = 0,
         sampling: ?Sampling = null,
+        /// Shares beginnings with the sessions that have the same number, through the model's
+        /// prefix cache; 0: with none.
+        cache_namespace: u64 = 0,
+        /// A conversation that does not fit loses its oldest turns; else it is an error.
+        drop_turns: bool = false,
+        /// Most marks held; 0: 4.
+        mark_limit: u32 = 0,
     };
 
     pub fn close(session: *Session) void {
@@ -251,6 +286,115 @@ pub const Session = struct {
 
     pub fn reset(session: *Session) Error!void {
         _ = try check(c.qwen_session_reset(session.handle));
+    }
+
+    /// Keeps the present position for rewind().
+    pub fn mark(session: *Session) Error!u64 {
+        var name: u64 = 0;
+        _ = try check(c.qwen_session_mark(session.handle, &name));
+        return name;
+    }
+
+    pub fn unmark(session: *Session, name: u64) Error!void {
+        _ = try check(c.qwen_session_unmark(session.handle, name));
+    }
+
+    /// Goes back to a mark, bit for bit; nothing is computed. flags: QWEN_REWIND_RANDOM or 0.
+    pub fn rewind(session: *Session, name: u64, flags: u32) Error!void {
+        _ = try check(c.qwen_session_rewind(session.handle, name, flags));
+    }
+
+    /// Cuts the sequence to its first tokens; gives how many were computed again for that.
+    pub fn truncate(session: *Session, length: usize) Error!usize {
+        var computed: usize = 0;
+        _ = try check(c.qwen_session_truncate(session.handle, length, &computed));
+        return computed;
+    }
+
+    /// Saves the session to a file, which is replaced at once. Restored, it goes on bit for bit.
+    pub fn save(session: Session, path: []const u8) Error!void {
+        _ = try check(c.qwen_session_save_file(session.handle, path.ptr, path.len, 0));
+    }
+
+    /// Puts the session where a saved one of the same model was.
+    pub fn restore(session: *Session, path: []const u8) Error!void {
+        _ = try check(c.qwen_session_restore_file(session.handle, path.ptr, path.len));
+    }
+
+    /// The same as save(), to memory that is owned by the caller.
+    pub fn saveBytes(session: Session, allocator: std.mem.Allocator) ![]u8 {
+        var needed: usize = 0;
+        _ = try check(c.qwen_session_save_memory(session.handle, 0, null, 0, &needed));
+        const state = try allocator.alloc(u8, needed);
+        errdefer allocator.free(state);
+        _ = try check(c.qwen_session_save_memory(session.handle, 0, state.ptr, state.len, &needed));
+        return state;
+    }
+
+    pub fn restoreBytes(session: *Session, state: []const u8) Error!void {
+        _ = try check(c.qwen_session_restore_memory(session.handle, state.ptr, state.len));
+    }
+
+    /// Appends tokens for step() to compute; returns at once.
+    pub fn enqueue(session: *Session, ids: []const i32) Error!void {
+        _ = try check(c.qwen_session_enqueue(session.handle, ids.ptr, ids.len));
+    }
+
+    /// As feedChat(), but leaves what is not computed yet to step(): gives how many tokens that
+    /// are.
+    pub fn enqueueChat(session: *Session, json: []const u8) Error!usize {
+        var remaining: usize = 0;
+        _ = try check(c.qwen_session_enqueue_chat(session.handle, json.ptr, json.len, 0, null, &remaining));
+        return remaining;
+    }
+
+    pub const Step = union(enum) { working, token: i32, end_of_turn: i32, full };
+
+    /// Goes on for about that long: with what is queued, then with the next token. For frame
+    /// loops: call it once per frame until it is not `working`.
+    pub fn step(session: *Session, budget_us: u64) Error!Step {
+        var token: i32 = -1;
+        return switch (try check(c.qwen_session_step(session.handle, budget_us, 0, &token, null))) {
+            c.QWEN_WORKING => .working,
+            c.QWEN_END_OF_TURN => .{ .end_of_turn = token },
+            c.QWEN_LIMIT_REACHED => .full,
+            else => .{ .token = token },
+        };
+    }
+
+    /// Advances sessions of one model by one token each and reads the weights once for all. Each
+    /// has an outcome of its own, in its place; at most 256.
+    pub fn batchStep(sessions: []const *Session, outcomes: []Error!Step) Error!void {
+        var handles: [256]?*c.qwen_session = undefined;
+        var ids: [256]i32 = undefined;
+        var statuses: [256]c.qwen_status = undefined;
+        std.debug.assert(sessions.len <= handles.len and outcomes.len == sessions.len);
+        for (sessions, 0..) |session, i| handles[i] = session.handle;
+        _ = try check(c.qwen_batch_step(&handles, sessions.len, &ids, &statuses));
+        for (outcomes, 0..) |*outcome, i| {
+            outcome.* = if (check(statuses[i])) |status| switch (status) {
+                c.QWEN_END_OF_TURN => Step{ .end_of_turn = ids[i] },
+                c.QWEN_LIMIT_REACHED => .full,
+                else => Step{ .token = ids[i] },
+            } else |failure| failure;
+        }
+    }
+
+    /// How likely a text is after the sequence, which must not be empty. The session stays as
+    /// it is.
+    pub fn scoreText(session: *Session, text: []const u8) Error!c.qwen_score {
+        var score = std.mem.zeroes(c.qwen_score);
+        score.struct_size = @sizeOf(c.qwen_score);
+        _ = try check(c.qwen_session_score_text(session.handle, text.ptr, text.len, 0, &score));
+        return score;
+    }
+
+    /// What the session has done since it was made.
+    pub fn statistics(session: Session) Error!c.qwen_statistics {
+        var raw = std.mem.zeroes(c.qwen_statistics);
+        raw.struct_size = @sizeOf(c.qwen_statistics);
+        _ = try check(c.qwen_session_get_statistics(session.handle, &raw));
+        return raw;
     }
 
     /// Text of up to `limit` tokens in whole characters, made while it is walked.

@@ -1,6 +1,10 @@
-"""libqwen35 and llama.cpp's library in one process: PACKAGE first|second (when ours comes)."""
+"""libqwen35 and llama.cpp's library in one process: PACKAGE first|second (when ours comes).
+
+With QWEN_GGUF, a model file, llama-cpp-python computes with it; else it fails to open one.
+"""
 
 import importlib
+import os
 import sys
 import threading
 
@@ -22,7 +26,12 @@ def ours() -> str:
 def theirs() -> None:
     """Starts its backend, and has it fail to open a model, which runs its C++ exceptions."""
     llama = importlib.import_module(package)
-    if package == "llama_cpp":
+    if package == "llama_cpp" and "QWEN_GGUF" in os.environ:
+        model = llama.Llama(os.environ["QWEN_GGUF"], n_ctx=64, n_threads=2, verbose=False)
+        model.eval([1, 2, 3, 4, 5])
+        assert model.sample(temp=0) >= 0
+        model.close()
+    elif package == "llama_cpp":
         llama.llama_backend_init()
         assert b"CPU" in llama.llama_print_system_info()
         model = llama.llama_model_load_from_file(

@@ -3,7 +3,8 @@
 #
 # One process that has libqwen35 and llama.cpp's library, loaded in both orders. By default the
 # prebuilt wheel xllamacpp brings llama.cpp; QWEN_LLAMA=llama_cpp builds llama-cpp-python
-# instead (some minutes). PYTHON names a Python that has one of them already.
+# instead (some minutes). PYTHON names a Python that has one of them already. QWEN_GGUF names a
+# model for llama-cpp-python to compute with meanwhile.
 set -eu
 cd "$(dirname "$0")/../.."
 build=$1

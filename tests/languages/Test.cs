@@ -30,6 +30,116 @@ static class Test
         }
     }
 
+    // A conversation keeps its messages, ends by its length and goes on.
+    static void Conversations(Model model)
+    {
+        using (var session = new Session(model, 0, Sampling.Greedy))
+        {
+            var options = new ConversationOptions
+            {
+                System = "Be brief.", Thinking = false, MaxTokens = 4, Stop = new[] { "never so", "nor so" },
+            };
+            using (var talk = new Conversation(session, options))
+            {
+                string text = string.Concat(talk.Ask("hello"));
+                Check(talk.Finish == Finish.Length || talk.Finish == Finish.EndOfTurn, talk.Finish.ToString());
+                Check(talk.History.Contains("Be brief.") && talk.History.Contains("hello"), talk.History);
+                if (talk.Finish == Finish.Length)
+                {
+                    talk.Resume();
+                    foreach (Piece piece in talk.Reply()) Check(piece.Kind == PieceKind.Text, piece.Text);
+                }
+                talk.Regenerate();
+                Check(string.Concat(talk.Reply().Select(piece => piece.Text)).StartsWith(text), text);
+                talk.AddToolResult("call", "{}");
+                talk.Send();
+                Check(talk.Reply().Count() >= 0 && talk.Undo() > 0, "undone");
+                talk.Add("{\"role\": \"user\", \"content\": \"hello\"}");
+                string history = talk.History;
+                talk.History = "[]";
+                talk.History = history;
+                Check(talk.History == history, history);
+                talk.Configure(new ConversationOptions { MaxTokens = 1 });
+                using (var source = new CancellationTokenSource())
+                {
+                    talk.Send();
+                    source.Cancel();
+                    Throws<OperationCanceledException>(() => talk.Reply(source.Token).Count());
+                }
+                session.Cancel();
+                Throws<OperationCanceledException>(() => talk.Reply().Count());
+                Check(talk.Finish == Finish.Cancelled, talk.Finish.ToString());
+                Throws<QwenException>(() => new Conversation(session, new ConversationOptions { Tools = "{" }));
+                Throws<QwenException>(() => new Conversation(session, new ConversationOptions { Stop = new[] { "" } }));
+            }
+        }
+    }
+
+    static int[] Made(Session session, int count)
+    {
+        int id = -1;
+        return Enumerable.Range(0, count).Select(i => { session.Next(out id); return id; }).ToArray();
+    }
+
+    // Forks, marks and saved sessions go on bit for bit; steps and batches give the same tokens.
+    static void Branches(Model model, string file)
+    {
+        using (var session = new Session(model, 0, new Sampling { Seed = 7 }, markLimit: 8))
+        {
+            session.Feed(new[] { 1, 2, 3, 4, 5 });
+            ulong mark = session.Mark();
+            byte[] state = session.SaveBytes();
+            session.Save(file);
+            Check(session.ScoreText("hello").token_count > 0, "scored");
+            Session one = session.Fork(), two = session.Fork(), three = session.Fork();
+            int[] expected = Made(session, 4);
+            Check(Made(one, 4).SequenceEqual(expected), "a fork");
+            session.Rewind(mark, true);
+            Check(Made(session, 4).SequenceEqual(expected), "a mark");
+            session.RestoreBytes(state);
+            Check(Made(session, 4).SequenceEqual(expected), "saved to memory");
+            session.Restore(file);
+            Check(Made(session, 4).SequenceEqual(expected), "saved to a file");
+            session.Truncate(2);
+            Check(session.Tokens.SequenceEqual(new[] { 1, 2 }), "cut");
+            session.Unmark(session.Mark());
+            Throws<QwenException>(() => session.Unmark(12345));
+            Throws<QwenException>(() => session.RestoreBytes(new byte[] { 1, 2, 3 }));
+
+            Advance step;
+            while ((step = two.Step(TimeSpan.FromMilliseconds(2))).Status == Native.QWEN_WORKING) { }
+            Check(step.Token == expected[0], "a step");
+            var batch = Session.BatchStep(two, three, session, two);
+            Check(batch[0].Token == expected[1] && batch[1].Token == expected[0], "a batch");
+            Check(batch[2].Token >= 0 && batch[3].Status < 0 && batch[3].Token == -1, "listed twice");
+            three.Reset();
+            Check(three.EnqueueChat(Hello) > 0, "queued");
+            three.Enqueue(new[] { 1 });
+            while (three.Step(TimeSpan.Zero).Status == Native.QWEN_WORKING) { }
+            Check(three.Statistics.output_tokens > 0, "counted");
+            one.Dispose();
+            Throws<ObjectDisposedException>(() => Session.BatchStep(two, one));
+        }
+    }
+
+    // A conversation that does not fit loses its oldest turns, if that is asked for.
+    static void Options(string path)
+    {
+        using (var model = new Model(path, 1, weights: Native.QWEN_WEIGHTS_INT8,
+            compute: Native.QWEN_COMPUTE_EXACT, prefixCacheBytes: 1 << 20))
+        {
+            Check(model.Info.weights == Native.QWEN_WEIGHTS_INT8, "weights");
+            Check(model.Info.compute == Native.QWEN_COMPUTE_EXACT, "compute");
+            string turn = "{\"role\": \"user\", \"content\": \"hello hello hello hello\"}," +
+                "{\"role\": \"assistant\", \"content\": \"hello\"},";
+            string chat = "[" + string.Concat(Enumerable.Repeat(turn, 20)) + Hello.Substring(1);
+            using (var session = new Session(model, 200))
+                Check(Throws<QwenException>(() => session.FeedChat(chat)).Name == "QWEN_ERROR_CONTEXT_OVERFLOW", "full");
+            using (var session = new Session(model, 200, null, 5, true)) session.FeedChat(chat);
+        }
+        Throws<QwenException>(() => new Model(path, weights: 77));
+    }
+
     static void Main(string[] arguments)
     {
         var lost = Throws<QwenException>(() => new Model("/nowhere"));
@@ -47,6 +157,12 @@ static class Test
         Task.WaitAll(together);
         for (int i = 0; i < together.Length; i++)
             Check(Answer(model, (ulong)i) == together[i].Result, "the same answer alone");
+
+        Conversations(model);
+        string file = System.IO.Path.GetTempFileName();
+        Branches(model, file);
+        System.IO.File.Delete(file);
+        Options(arguments[0]);
 
         var session = new Session(model, 0, Sampling.Greedy);
         model.Dispose(); // a session keeps what it needs

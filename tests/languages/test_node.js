@@ -1,11 +1,11 @@
-// examples/node as a program uses it: MODEL SLOW_MODEL.
+// examples/node as a program uses it: MODEL SLOW_MODEL FILE.
 'use strict';
 
 const assert = require('node:assert');
 const path = require('node:path');
-const { CancelledError, Model, QwenError } = require(path.resolve('examples/node/qwen35.js'));
+const { CancelledError, Model, QwenError, Session, constants } = require(path.resolve('examples/node/qwen35.js'));
 
-const [folder, slowFolder] = process.argv.slice(2);
+const [folder, slowFolder, file] = process.argv.slice(2);
 const chat = { messages: [{ role: 'user', content: 'hello' }] };
 const greedy = { preset: 'greedy' };
 
@@ -77,8 +77,92 @@ async function conversations(model) {
   const history = await talk.history();
   assert.deepStrictEqual(history.map(({ role }) => role), ['system', 'user', 'assistant']);
   assert.strictEqual(history[2].content.trim(), text.trim());
+  if (talk.finish === 'length') {
+    await talk.resume();
+    for await (const piece of talk.reply()) assert.ok(piece.text);
+  }
+  await talk.regenerate();
+  for await (const piece of talk.reply()) assert.ok(piece.text);
+  await talk.addToolResult('call', '{}');
+  await talk.send();
+  for await (const piece of talk.reply()) assert.ok(piece.kind);
+  assert.ok(await talk.undo() > 0);
+  await talk.setHistory(history);
+  assert.deepStrictEqual(await talk.history(), history);
+  await talk.add({ role: 'user', content: 'more' });
+  await talk.configure({ maxTokens: 1 });
+  await talk.send();
+  session.cancel();
+  await assert.rejects(collect(talk.reply()), CancelledError);
+  assert.strictEqual(talk.finish, 'cancelled');
+  await talk.close();
+  await assert.rejects(talk.send('hello'), QwenError);
   await assert.rejects(session.conversation({ stop: [''] }), QwenError);
   await session.close();
+}
+
+// Forks, marks and saved sessions go on bit for bit; steps and batches give the same tokens.
+async function branches(model) {
+  const made = async (session) => {
+    const ids = [];
+    for (let i = 0; i < 4; i++) ids.push((await session.next()).token);
+    return ids;
+  };
+  const root = await model.session({ sampling: { seed: 7 }, markLimit: 8 });
+  await root.feed([1, 2, 3, 4, 5]);
+  const mark = await root.mark(), state = await root.saveBytes();
+  await root.save(file);
+  assert.ok((await root.score('hello')).tokens > 0);
+  const [one, two, three] = [await root.fork(), await root.fork(), await root.fork()];
+  const expected = await made(root);
+  assert.deepStrictEqual(await made(one), expected);
+  await root.rewind(mark, { random: true });
+  assert.deepStrictEqual(await made(root), expected);
+  await root.restoreBytes(state);
+  assert.deepStrictEqual(await made(root), expected);
+  await root.restore(file);
+  assert.deepStrictEqual(await made(root), expected);
+  await root.truncate(2);
+  assert.strictEqual((await root.tokens()).length, 2);
+  await root.unmark(await root.mark());
+  await assert.rejects(root.unmark(12345), QwenError);
+  await assert.rejects(root.restoreBytes(new Uint8Array([1, 2, 3])), { statusName: 'QWEN_ERROR_FORMAT' });
+
+  let step;
+  do step = await two.step(2); while (step.outcome === 'working');
+  assert.strictEqual(step.token, expected[0]);
+  const batch = await Session.batchStep([two, three, two]);
+  assert.deepStrictEqual(batch.slice(0, 2).map(({ token }) => token), [expected[1], expected[0]]);
+  assert.ok(batch[2].outcome === 'error' && batch[2].error instanceof QwenError);
+  await assert.rejects(Session.batchStep([two, three], { signal: AbortSignal.abort() }), { name: 'AbortError' });
+  await three.reset();
+  assert.ok((await three.enqueueChat(chat)).remaining > 0);
+  await three.enqueue([1]);
+  do step = await three.step(0); while (step.outcome === 'working');
+  assert.ok((await three.statistics()).output_tokens > 0);
+  await assert.rejects(three.step(-1), RangeError);
+  for (const session of [root, one, two, three]) await session.close();
+  await assert.rejects(Session.batchStep([two]), /closed/);
+}
+
+// A conversation that does not fit loses its oldest turns, if that is asked for.
+async function limits() {
+  const model = await Model.open(folder, { threads: 1, weights: 'int8', compute: 'exact', prefixCacheBytes: 1 << 20 });
+  assert.strictEqual(model.info.weights, constants.QWEN_WEIGHTS_INT8);
+  assert.strictEqual(model.info.compute, constants.QWEN_COMPUTE_EXACT);
+  const messages = [];
+  for (let i = 0; i < 20; i++) {
+    messages.push({ role: 'user', content: 'hello hello hello hello' }, { role: 'assistant', content: 'hello' });
+  }
+  messages.push(...chat.messages);
+  const session = await model.session({ contextLimit: 200 });
+  await assert.rejects(session.feedChat({ messages }), { statusName: 'QWEN_ERROR_CONTEXT_OVERFLOW' });
+  const other = await model.session({ contextLimit: 200, cacheNamespace: 5, dropTurns: true });
+  assert.ok((await other.feedChat({ messages })).total <= 200);
+  await session.close();
+  await other.close();
+  model.close();
+  await assert.rejects(Model.open(folder, { weights: 'int3' }), RangeError);
 }
 
 async function together(model) {
@@ -125,7 +209,7 @@ async function longCalls() {
 
 async function main() {
   const model = await Model.open(folder);
-  for (const test of [tokens, errors, sequences, conversations, together]) await test(model);
+  for (const test of [tokens, errors, sequences, conversations, branches, limits, together]) await test(model);
   await longCalls();
   console.log('ok');
 }

@@ -110,6 +110,44 @@ class Sessions(unittest.TestCase):
         self.assertNotEqual(tokens(preset="greedy", logit_bias=banned)[0], first)
         self.assertRaises(OverflowError, tokens, top_k=-1)
 
+    def test_session_options(self) -> None:
+        with qwen35.Model(
+            MODEL, threads=1, weights="int8", compute="exact", prefix_cache_bytes=1 << 22
+        ) as model:
+            self.assertEqual((model.info.weights, model.info.compute), ("int8", "exact"))
+            long = [
+                {"role": role, "content": "hello hello hello hello"}
+                for _ in range(20)
+                for role in ("user", "assistant")
+            ] + CHAT
+            with model.session(context_limit=200) as session:
+                with self.assertRaises(qwen35.Error) as caught:
+                    session.feed_chat(long)
+                self.assertEqual(caught.exception.name, "QWEN_ERROR_CONTEXT_OVERFLOW")
+            with model.session(
+                context_limit=200, cache_namespace=5, overflow="drop_turns", overflow_reserve=20,
+                mark_limit=2,
+            ) as session:
+                self.assertLessEqual(session.feed_chat(long).total, 180)
+                self.assertGreater(session.feed_info.dropped_messages, 0)
+                session.reset()
+                session.feed([1] * 100)
+                session.mark()
+                session.mark()
+                self.assertRaises(qwen35.Error, session.mark)
+            for _ in range(2):
+                with model.session(cache_namespace=5) as session:
+                    session.feed_chat([{"role": "user", "content": "hello " * 100}])
+                    last = session.feed_info
+            self.assertGreater(last.cached, 0)
+            self.assertGreater(model.prefix_cache.hits, 0)
+            model.clear_prefix_cache()
+            self.assertEqual(model.prefix_cache.entries, 0)
+            for wrong in ({"overflow": "no"}, {"mark_limit": -1}, {"cache_namespace": -1}):
+                self.assertRaises(ValueError, model.session, **wrong)
+        self.assertRaises(qwen35.Error, lambda: self.model.prefix_cache)
+        self.assertRaises(ValueError, qwen35.Model, MODEL, weights="int3")
+
     def test_progress(self) -> None:
         with self.model.session() as session:
             seen = []
@@ -163,6 +201,7 @@ class Conversations(unittest.TestCase):
             self.assertEqual(talk.undo(), 2)
             talk.history = history
             self.assertEqual(talk.history, history)
+            talk.configure(max_tokens=1)
             list(talk.ask("more"))
             self.assertRaises(qwen35.Error, talk.add, 5)
         self.assertRaises(ValueError, talk.send, "closed")

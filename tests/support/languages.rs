@@ -45,6 +45,17 @@ pub fn python() -> Option<Command> {
     Some(python)
 }
 
+/// Checks the types of what is named to it.
+pub fn mypy() -> Option<Command> {
+    let mypy = cache("venv/bin/mypy");
+    if !mypy.exists() {
+        return missing("python", "mypy is not installed; run `make tools`");
+    }
+    let mut command = command(mypy);
+    command.args(["--strict", "--no-color-output", "--cache-dir"]).arg(cache("mypy"));
+    Some(command)
+}
+
 /// The go command; programs are built against include/ and the library under test.
 pub fn go() -> Option<Command> {
     if !found("go", "version") {
@@ -91,6 +102,30 @@ pub fn mono() -> Option<(Command, Command)> {
     Some((command("mcs"), command("mono")))
 }
 
+/// What a program compiles beside its own source.
+pub const CSHARP_WRAPPER: [&str; 4] = [
+    "examples/csharp/Qwen35.cs",
+    "examples/csharp/Branches.cs",
+    "examples/csharp/Conversation.cs",
+    "examples/csharp/Native.cs",
+];
+
+/// The command that runs a program by the runtime of .NET. (Its compiler is Mono's: no registry
+/// that the tests reach has the SDK.)
+pub fn dotnet(program: &Path) -> Option<Command> {
+    let runtime = cache("dotnet/dotnetcore2/bin/dotnet");
+    if !runtime.exists() {
+        return missing("csharp", ".NET is not installed; run `make tools`");
+    }
+    let configuration = r#"{"runtimeOptions": {
+        "framework": {"name": "Microsoft.NETCore.App", "version": "3.1.0"},
+        "configProperties": {"System.Globalization.Invariant": true}}}"#;
+    std::fs::write(program.with_extension("runtimeconfig.json"), configuration).unwrap();
+    let mut dotnet = command(runtime);
+    dotnet.env("DOTNET_CLI_TELEMETRY_OPTOUT", "1").arg(program);
+    Some(dotnet)
+}
+
 pub fn zig() -> Option<Command> {
     let zig = cache("zig/ziglang/zig");
     if !zig.exists() {
@@ -100,6 +135,17 @@ pub fn zig() -> Option<Command> {
     zig.env("ZIG_GLOBAL_CACHE_DIR", cache("zig-cache"));
     zig.env("ZIG_LOCAL_CACHE_DIR", cache("zig-cache"));
     Some(zig)
+}
+
+/// What parses the Swift files named to it.
+pub fn swift_parser() -> Option<Command> {
+    let packages = cache("swift");
+    if !packages.join("tree_sitter_swift").exists() {
+        return missing("swift", "its parser is not installed; run `make tools`");
+    }
+    let mut python = python()?;
+    python.arg("tests/languages/parse_swift.py").arg(packages).arg("include/qwen35.h");
+    Some(python)
 }
 
 /// Builds a Zig program that imports the wrapper as `qwen35`.

@@ -40,33 +40,33 @@ func main() {
 		fail(err)
 	}
 	defer model.Close()
-	session, err := model.NewSession(0, &qwen35.Sampling{
+	session, err := model.NewSession(&qwen35.SessionOptions{Sampling: &qwen35.Sampling{
 		Preset:      qwen35.PresetGreedy, // no penalties
 		Temperature: qwen35.Some(float32(percent) / 100),
 		TopK:        qwen35.Some[uint32](40),
-	})
+	}})
 	if err != nil {
 		fail(err)
 	}
 	defer session.Close()
-	chat := qwen35.Chat{EnableThinking: qwen35.Some(false)}
+	talk, err := session.NewConversation(&qwen35.ConversationOptions{
+		Thinking:  qwen35.Some(false),
+		MaxTokens: uint32(most),
+	})
+	if err != nil {
+		fail(err)
+	}
+	defer talk.Close()
 	for input := bufio.NewScanner(os.Stdin); input.Scan(); {
-		chat.Messages = append(chat.Messages, qwen35.Message{Role: "user", Content: input.Text()})
-		answer := ""
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-		_, _, err := session.FeedChat(ctx, chat)
-		if err == nil {
-			_, err = session.Stream(ctx, most, func(piece string) error {
-				fmt.Print(piece)
-				answer += piece
-				return nil
-			})
-		}
+		_, err := talk.Ask(ctx, input.Text(), func(piece string) error {
+			_, err := fmt.Print(piece)
+			return err
+		})
 		stop()
 		if err != nil && !errors.Is(err, context.Canceled) {
 			fail(err)
 		}
 		fmt.Println()
-		chat.Messages = append(chat.Messages, qwen35.Message{Role: "assistant", Content: answer})
 	}
 }

@@ -71,9 +71,9 @@ func (t *Conversation) c() *C.qwen_conversation {
 	return (*C.qwen_conversation)(atomic.LoadPointer(&t.handle))
 }
 
-// NewConversation makes a conversation over the session. Nil options are the default.
-func (s *Session) NewConversation(options *ConversationOptions) (*Conversation, error) {
-	// In memory of C: memory of Go must not point to memory of Go when C gets it.
+// with calls with the options as C has them, in memory of C: memory of Go must not point to
+// memory of Go when C gets it. It is lent for the call.
+func (options *ConversationOptions) with(call func(*C.qwen_conversation_options) C.qwen_status) error {
 	var owned []unsafe.Pointer
 	defer func() {
 		for _, memory := range owned {
@@ -101,7 +101,7 @@ func (s *Session) NewConversation(options *ConversationOptions) (*Conversation, 
 		if options.Tools != nil {
 			tools, err := json.Marshal(options.Tools)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			raw.tools, raw.tools_length = lend(string(tools))
 		}
@@ -116,8 +116,16 @@ func (s *Session) NewConversation(options *ConversationOptions) (*Conversation, 
 			raw.stop_count = C.uint32_t(count)
 		}
 	}
+	_, err := do(func() C.qwen_status { return call(&raw) })
+	return err
+}
+
+// NewConversation makes a conversation over the session. Nil options are the default.
+func (s *Session) NewConversation(options *ConversationOptions) (*Conversation, error) {
 	var handle *C.qwen_conversation
-	_, err := do(func() C.qwen_status { return C.qwen_conversation_new(s.c(), &raw, &handle) })
+	err := options.with(func(raw *C.qwen_conversation_options) C.qwen_status {
+		return C.qwen_conversation_new(s.c(), raw, &handle)
+	})
 	runtime.KeepAlive(s)
 	if err != nil {
 		return nil, err
@@ -203,6 +211,59 @@ func (t *Conversation) Next(ctx context.Context) (Piece, error) {
 		piece.Arguments = C.GoBytes(unsafe.Pointer(raw.arguments), C.int(raw.arguments_length))
 	}
 	return piece, nil
+}
+
+// Ask sends a user's message and hands the text of the answer to piece. An error of piece ends it
+// and is returned.
+func (t *Conversation) Ask(ctx context.Context, message string, piece func(string) error) (Finish, error) {
+	if err := t.SendText(ctx, message); err != nil {
+		return 0, err
+	}
+	for {
+		part, err := t.Next(ctx)
+		if err != nil || part.Kind == PieceEnd {
+			return part.Finish, err
+		}
+		if part.Kind == PieceText {
+			if err := piece(part.Text); err != nil {
+				return 0, err
+			}
+		}
+	}
+}
+
+// Configure goes on by other options from the next reply on.
+func (t *Conversation) Configure(options *ConversationOptions) error {
+	err := options.with(func(raw *C.qwen_conversation_options) C.qwen_status {
+		return C.qwen_conversation_configure(t.c(), raw)
+	})
+	runtime.KeepAlive(t)
+	return err
+}
+
+// Regenerate drops the last reply and starts another one.
+func (t *Conversation) Regenerate(ctx context.Context) error {
+	_, err := t.session.run(ctx, func() C.qwen_status {
+		return C.qwen_conversation_regenerate(t.c(), nil, nil)
+	})
+	runtime.KeepAlive(t)
+	return err
+}
+
+// Resume goes on with a reply that ended by its length or was cancelled.
+func (t *Conversation) Resume() error {
+	_, err := do(func() C.qwen_status { return C.qwen_conversation_resume(t.c()) })
+	runtime.KeepAlive(t)
+	return err
+}
+
+// SetHistory replaces all messages, as JSON.
+func (t *Conversation) SetHistory(messages string) error {
+	data, length := text(messages)
+	_, err := do(func() C.qwen_status { return C.qwen_conversation_set_history(t.c(), data, length) })
+	runtime.KeepAlive(t)
+	runtime.KeepAlive(messages)
+	return err
 }
 
 // Undo takes the last turn back and tells how many messages that were.

@@ -74,7 +74,43 @@ func Version() string { return C.GoString(C.qwen_version()) }
 type ModelOptions struct {
 	Threads       uint32 // that compute; 0: as many as the process may use
 	TokenizerOnly bool   // without weights
+	ISA           ISA
+	Weights       Weights
+	Compute       Compute
+	// Memory for beginnings that sessions share, see SessionOptions.
+	PrefixCacheBytes uint64
 }
+
+// ISA is the instruction set that computes.
+type ISA int32
+
+// The instruction sets; the zero value is the widest that the CPU has.
+const (
+	ISAAuto   ISA = C.QWEN_ISA_AUTO
+	ISAScalar ISA = C.QWEN_ISA_SCALAR
+	ISAAVX2   ISA = C.QWEN_ISA_AVX2
+	ISAAVX512 ISA = C.QWEN_ISA_AVX512
+)
+
+// Weights is what weight matrices are made into.
+type Weights int32
+
+// The formats.
+const (
+	WeightsStored Weights = C.QWEN_WEIGHTS_STORED
+	WeightsINT8   Weights = C.QWEN_WEIGHTS_INT8
+	WeightsINT4   Weights = C.QWEN_WEIGHTS_INT4
+)
+
+// Compute is how products with weights are computed.
+type Compute int32
+
+// The ways; the zero value is exact for weights as stored and fast for quantized ones.
+const (
+	ComputeAuto  Compute = C.QWEN_COMPUTE_AUTO
+	ComputeExact Compute = C.QWEN_COMPUTE_EXACT
+	ComputeFast  Compute = C.QWEN_COMPUTE_FAST
+)
 
 // Model is an opened checkpoint.
 type Model struct {
@@ -91,6 +127,10 @@ func Open(path string, options *ModelOptions) (*Model, error) {
 	raw := C.qwen_model_options{struct_size: C.uint32_t(unsafe.Sizeof(C.qwen_model_options{}))}
 	if options != nil {
 		raw.threads = C.uint32_t(options.Threads)
+		raw.isa = C.qwen_isa(options.ISA)
+		raw.weights = C.qwen_weights(options.Weights)
+		raw.compute = C.qwen_compute(options.Compute)
+		raw.prefix_cache_bytes = C.uint64_t(options.PrefixCacheBytes)
 		if options.TokenizerOnly {
 			raw.flags = C.QWEN_MODEL_TOKENIZER_ONLY
 		}
@@ -120,6 +160,9 @@ type ModelInfo struct {
 	ContextLimit, HiddenSize, Layers int
 	Threads                          int
 	WeightBytes                      uint64
+	ISA                              ISA
+	Weights                          Weights
+	Compute                          Compute
 }
 
 // Info says what the model is.
@@ -133,6 +176,7 @@ func (m *Model) Info() (ModelInfo, error) {
 		ContextLimit: int(raw.context_limit), HiddenSize: int(raw.hidden_size),
 		Layers: int(raw.layer_count), Threads: int(raw.threads),
 		WeightBytes: uint64(raw.weight_bytes),
+		ISA:         ISA(raw.isa), Weights: Weights(raw.weights), Compute: Compute(raw.compute),
 	}, err
 }
 

@@ -25,7 +25,7 @@ func model(t *testing.T, variable string) *Model {
 }
 
 func session(t *testing.T, m *Model, limit uint64, sampling *Sampling) *Session {
-	s, err := m.NewSession(limit, sampling)
+	s, err := m.NewSession(&SessionOptions{ContextLimit: limit, Sampling: sampling})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestStreams(t *testing.T) {
 	ctx := context.Background()
 	m := model(t, "QWEN35_MODEL")
 	answer := func(seed uint64) string {
-		s, err := m.NewSession(0, &Sampling{Seed: &seed, LogitBias: map[int32]float32{3: -1}})
+		s, err := m.NewSession(&SessionOptions{Sampling: &Sampling{Seed: &seed, LogitBias: map[int32]float32{3: -1}}})
 		if err != nil {
 			t.Error(err)
 			return ""
@@ -231,6 +231,43 @@ func TestNilPointersAreStillPanics(t *testing.T) {
 	}
 }
 
+// A conversation that does not fit loses its oldest turns, if that is asked for.
+func TestOptions(t *testing.T) {
+	ctx := context.Background()
+	m, err := Open(os.Getenv("QWEN35_MODEL"), &ModelOptions{
+		Threads: 1, Weights: WeightsINT8, Compute: ComputeExact, PrefixCacheBytes: 1 << 20,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if info, err := m.Info(); err != nil || info.Weights != WeightsINT8 || info.Compute != ComputeExact {
+		t.Fatal(info, err)
+	}
+	var chat Chat
+	for i := 0; i < 20; i++ {
+		chat.Messages = append(chat.Messages, Message{"user", "hello hello hello"}, Message{"assistant", "hello"})
+	}
+	chat.Messages = append(chat.Messages, Message{"user", "hello"})
+	for _, drop := range []bool{false, true} {
+		s, err := m.NewSession(&SessionOptions{
+			ContextLimit: 200, CacheNamespace: 5, DropTurns: drop, MarkLimit: 2,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		total, _, err := s.FeedChat(ctx, chat)
+		var failure *Error
+		if drop && (err != nil || total > 200) || !drop && (!errors.As(err, &failure) || failure.Status != StatusContextOverflow) {
+			t.Fatal(drop, total, err)
+		}
+	}
+	if _, err := Open(os.Getenv("QWEN35_MODEL"), &ModelOptions{Weights: 77}); err == nil {
+		t.Fatal("an unknown format was taken")
+	}
+}
+
 func TestConversations(t *testing.T) {
 	ctx := context.Background()
 	s := session(t, model(t, "QWEN35_MODEL"), 0, Greedy())
@@ -257,8 +294,36 @@ func TestConversations(t *testing.T) {
 	if err != nil || !strings.Contains(history, "hello") {
 		t.Fatal(history, err)
 	}
+	if piece.Finish == FinishLength {
+		if err := talk.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := talk.Next(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := talk.Regenerate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := talk.Configure(&ConversationOptions{MaxTokens: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := talk.SetHistory(history); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := talk.History(); err != nil || again != history {
+		t.Fatal(again, err)
+	}
 	if removed, err := talk.Undo(); err != nil || removed != 2 {
 		t.Fatal(removed, err)
+	}
+	said := ""
+	finish, err := talk.Ask(ctx, "hello", func(piece string) error {
+		said += piece
+		return nil
+	})
+	if err != nil || finish == 0 {
+		t.Fatal(said, finish, err)
 	}
 	s.Reset()
 	s.Feed(ctx, []int32{1})

@@ -29,33 +29,44 @@ func (s *Session) c() *C.qwen_session { return (*C.qwen_session)(atomic.LoadPoin
 // KV is how a session stores keys and values.
 type KV int32
 
+// The formats.
 const (
 	KVAuto KV = C.QWEN_KV_AUTO // KVFP32 for a model that computes exactly, else KVFP16
 	KVFP32 KV = C.QWEN_KV_FP32 // as computed
 	KVFP16 KV = C.QWEN_KV_FP16 // half the memory
-	KVInt8 KV = C.QWEN_KV_INT8 // a quarter
+	KVINT8 KV = C.QWEN_KV_INT8 // a quarter
 )
 
 // SessionOptions say how to make a session. The zero value is the default.
 type SessionOptions struct {
-	ContextLimit uint64    // the most tokens it may hold, 0 what the model was made for
-	Sampling     *Sampling // nil is the default
-	KV           KV
+	ContextLimit uint64    // the most tokens; 0: what the model was made for
+	Sampling     *Sampling // nil: the default
+	// Not 0: shares beginnings with the sessions that have the same number, through the model's
+	// prefix cache.
+	CacheNamespace uint64
+	// A conversation that does not fit loses its oldest turns, and OverflowReserve tokens are kept
+	// free (0: a quarter); else it is an error.
+	DropTurns       bool
+	OverflowReserve uint64
+	MarkLimit       uint32 // most marks held; 0: 4
+	KV              KV
 }
 
-// NewSession makes an empty session. Limit is the most tokens it may hold, 0 what the model
-// was made for; nil sampling is the default.
-func (m *Model) NewSession(limit uint64, sampling *Sampling) (*Session, error) {
-	return m.NewSessionWith(SessionOptions{ContextLimit: limit, Sampling: sampling})
-}
-
-// NewSessionWith makes an empty session with all options.
-func (m *Model) NewSessionWith(options SessionOptions) (*Session, error) {
-	sampling := options.Sampling
+// NewSession makes an empty session. Nil options are the default.
+func (m *Model) NewSession(options *SessionOptions) (*Session, error) {
+	if options == nil {
+		options = &SessionOptions{}
+	}
 	raw := C.qwen_session_options{
-		struct_size:   C.uint32_t(unsafe.Sizeof(C.qwen_session_options{})),
-		context_limit: C.uint64_t(options.ContextLimit),
-		kv:            C.qwen_kv(options.KV),
+		struct_size:      C.uint32_t(unsafe.Sizeof(C.qwen_session_options{})),
+		context_limit:    C.uint64_t(options.ContextLimit),
+		cache_namespace:  C.uint64_t(options.CacheNamespace),
+		overflow_reserve: C.uint64_t(options.OverflowReserve),
+		mark_limit:       C.uint32_t(options.MarkLimit),
+		kv:               C.qwen_kv(options.KV),
+	}
+	if options.DropTurns {
+		raw.overflow = C.QWEN_OVERFLOW_DROP_TURNS
 	}
 	var handle *C.qwen_session
 	_, err := do(func() C.qwen_status { return C.qwen_session_new(m.c(), &raw, &handle) })
@@ -63,8 +74,8 @@ func (m *Model) NewSessionWith(options SessionOptions) (*Session, error) {
 		return nil, err
 	}
 	s, err := own(m, handle)
-	if err == nil && sampling != nil {
-		if err = s.SetSampling(sampling); err != nil {
+	if err == nil && options.Sampling != nil {
+		if err = s.SetSampling(options.Sampling); err != nil {
 			s.Close()
 			return nil, err
 		}

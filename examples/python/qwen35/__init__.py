@@ -15,7 +15,7 @@ from ._library import Cancelled, Error, load, version
 from .batch import batch_step
 from .conversation import Conversation, Piece
 from .model import Model, ModelInfo
-from .results import Fed, Mark, Next, Queued, Score, Statistics, Step
+from .results import Fed, FeedInfo, Mark, Next, PrefixCache, Queued, Score, Statistics, Step
 from .sampling import Sampling
 from .session import Session
 
@@ -24,11 +24,13 @@ __all__ = [
     "Conversation",
     "Error",
     "Fed",
+    "FeedInfo",
     "Mark",
     "Model",
     "ModelInfo",
     "Next",
     "Piece",
+    "PrefixCache",
     "Queued",
     "Sampling",
     "Score",

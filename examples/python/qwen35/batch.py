@@ -33,7 +33,7 @@ def batch_step(sessions: Sequence[Session]) -> List[Step]:
     sessions[0].calls.make(
         lambda: int(library.qwen_batch_step(handles, count, tokens, statuses)), cancel, forget
     )
-    steps = []
+    steps: List[Step] = []
     for session, token, status in zip(sessions, tokens, statuses):
         error = session.take_error()  # of a callback
         if status < 0:

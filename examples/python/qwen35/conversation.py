@@ -5,7 +5,7 @@ import json
 import weakref
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Type
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type
 
 from . import _abi
 from ._library import Cancelled, Message, check, load, sized
@@ -53,6 +53,42 @@ class Piece:
     is_whole: bool = False
 
 
+def _options(
+    system: Optional[str],
+    tools: Optional[Sequence[Mapping[str, Any]]],
+    thinking: Optional[bool],
+    thinking_budget: int,
+    max_tokens: int,
+    stop: Sequence[str],
+) -> Tuple[Any, Any]:
+    """Options as C has them, and what must live as long as they are used."""
+    options = _abi.qwen_conversation_options(
+        struct_size=ctypes.sizeof(_abi.qwen_conversation_options),
+        thinking={
+            None: _abi.QWEN_THINKING_DEFAULT,
+            True: _abi.QWEN_THINKING_ON,
+            False: _abi.QWEN_THINKING_OFF,
+        }[thinking],
+        thinking_budget=thinking_budget,
+        max_tokens=max_tokens,
+    )
+    if system:
+        data = system.encode()
+        options.system, options.system_length = data, len(data)
+    if tools is not None:
+        data = json.dumps(list(tools)).encode()
+        options.tools, options.tools_length = data, len(data)
+    texts = [ctypes.create_string_buffer(text.encode()) for text in stop]
+    char_pointer = ctypes.POINTER(ctypes.c_char)
+    pointers = (char_pointer * len(texts))(*(ctypes.cast(t, char_pointer) for t in texts))
+    lengths = (ctypes.c_size_t * len(texts))(*(len(t) - 1 for t in texts))
+    if texts:
+        options.stop = pointers
+        options.stop_lengths = lengths
+        options.stop_count = len(texts)
+    return options, (texts, pointers, lengths)
+
+
 class Conversation:
     """Messages, and the session that computes the replies.
 
@@ -74,32 +110,10 @@ class Conversation:
     ) -> None:
         self._library = load()
         self._session = session
-        options = _abi.qwen_conversation_options(
-            struct_size=ctypes.sizeof(_abi.qwen_conversation_options),
-            thinking={
-                None: _abi.QWEN_THINKING_DEFAULT,
-                True: _abi.QWEN_THINKING_ON,
-                False: _abi.QWEN_THINKING_OFF,
-            }[thinking],
-            thinking_budget=thinking_budget,
-            max_tokens=max_tokens,
-        )
-        if system:
-            data = system.encode()
-            options.system, options.system_length = data, len(data)
-        if tools is not None:
-            data = json.dumps(list(tools)).encode()
-            options.tools, options.tools_length = data, len(data)
-        texts = [ctypes.create_string_buffer(text.encode()) for text in stop]
-        char_pointer = ctypes.POINTER(ctypes.c_char)
-        pointers = (char_pointer * len(texts))(*(ctypes.cast(t, char_pointer) for t in texts))
-        lengths = (ctypes.c_size_t * len(texts))(*(len(t) - 1 for t in texts))
-        if texts:
-            options.stop = pointers
-            options.stop_lengths = lengths
-            options.stop_count = len(texts)
+        options, lent = _options(system, tools, thinking, thinking_budget, max_tokens, stop)
         handle = ctypes.POINTER(_abi.qwen_conversation)()
         check(self._library.qwen_conversation_new(session.handle, options, handle))
+        del lent
         self._handle = handle
         self._free = weakref.finalize(self, self._library.qwen_conversation_free, handle)
         #: Why the last reply ended: "end_of_turn", "tool_calls", "stop", "length",
@@ -136,6 +150,22 @@ class Conversation:
         total, computed = ctypes.c_size_t(), ctypes.c_size_t()
         self._call(function, *arguments, ctypes.byref(total), ctypes.byref(computed))
         return Fed(total.value, computed.value)
+
+    def configure(
+        self,
+        *,
+        system: Optional[str] = None,
+        tools: Optional[Sequence[Mapping[str, Any]]] = None,
+        thinking: Optional[bool] = None,
+        thinking_budget: int = 0,
+        max_tokens: int = 0,
+        stop: Sequence[str] = (),
+    ) -> None:
+        """Goes on by other options from the next reply on; the system message stays if none is
+        given."""
+        options, lent = _options(system, tools, thinking, thinking_budget, max_tokens, stop)
+        check(self._library.qwen_conversation_configure(self.handle, options))
+        del lent
 
     def add(self, *messages: Message) -> None:
         """Adds messages without having them answered yet."""

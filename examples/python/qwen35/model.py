@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Sequence, Type, 
 
 from . import _abi
 from ._library import Message, borrowed, check, conversation, ids, load, numbers, sized
-from .results import Statistics, statistics
+from .results import PrefixCache, Statistics, statistics
 
 if TYPE_CHECKING:
     from .sampling import Sampling
@@ -34,6 +34,11 @@ _COMPUTE = {
 }
 
 
+def _name(known: Mapping[str, int], value: int) -> str:
+    """The word for a constant; its number if the library is newer than these words."""
+    return next((name for name, number in known.items() if number == value), str(value))
+
+
 @dataclass(frozen=True)
 class ModelInfo:
     """What a model is; see qwen_model_info in qwen35.h."""
@@ -48,6 +53,8 @@ class ModelInfo:
     threads: int
     isa: str
     weight_bytes: int
+    weights: str
+    compute: str
 
 
 class Model:
@@ -58,6 +65,7 @@ class Model:
     weights: "bf16" (as the checkpoint stores them), "int8" or "int4".
     compute: "exact" (FP32), "fast" (dot products of narrow numbers) or "auto": exact for
         weights as stored, fast for quantized ones.
+    prefix_cache_bytes: memory for beginnings that sessions share, see cache_namespace of Session.
     tokenizer_only: open tokenizer and chat template without weights.
     """
 
@@ -69,6 +77,7 @@ class Model:
         isa: str = "auto",
         weights: str = "bf16",
         compute: str = "auto",
+        prefix_cache_bytes: int = 0,
         tokenizer_only: bool = False,
     ) -> None:
         choices = (("isa", isa, _ISAS), ("weights", weights, _WEIGHTS), ("compute", compute, _COMPUTE))
@@ -77,6 +86,8 @@ class Model:
                 raise ValueError(f"{name} {value!r}: must be one of {', '.join(known)}")
         if not 0 <= threads < 2**32:
             raise ValueError(f"threads {threads}: must be 0 or more")
+        if not 0 <= prefix_cache_bytes < 2**64:
+            raise ValueError(f"prefix_cache_bytes {prefix_cache_bytes}: must be 0 or more")
         self._library = load()
         options = _abi.qwen_model_options(
             struct_size=ctypes.sizeof(_abi.qwen_model_options),
@@ -85,6 +96,7 @@ class Model:
             isa=_ISAS[isa],
             weights=_WEIGHTS[weights],
             compute=_COMPUTE[compute],
+            prefix_cache_bytes=prefix_cache_bytes,
         )
         handle = ctypes.POINTER(_abi.qwen_model)()
         place = os.fsencode(path)
@@ -128,14 +140,29 @@ class Model:
             hidden_size=raw.hidden_size,
             layer_count=raw.layer_count,
             threads=raw.threads,
-            isa=next(name for name, value in _ISAS.items() if value == raw.isa),
+            isa=_name(_ISAS, raw.isa),
             weight_bytes=raw.weight_bytes,
+            weights=_name(_WEIGHTS, raw.weights),
+            compute=_name(_COMPUTE, raw.compute),
         )
 
     @property
     def statistics(self) -> Statistics:
         """What all its sessions, the closed ones too, have done since it was opened."""
         return statistics(lambda to: self._library.qwen_model_get_statistics(self.handle, to))
+
+    @property
+    def prefix_cache(self) -> PrefixCache:
+        """What the prefix cache holds and has done. An Error without prefix_cache_bytes."""
+        raw = _abi.qwen_prefix_cache_info(struct_size=ctypes.sizeof(_abi.qwen_prefix_cache_info))
+        check(self._library.qwen_prefix_cache_get_info(self.handle, raw))
+        return PrefixCache(
+            raw.bytes, raw.limit, raw.entries, raw.hits, raw.misses, raw.evictions
+        )
+
+    def clear_prefix_cache(self, cache_namespace: int = 0) -> None:
+        """Forgets the beginnings of a namespace, or all. Sessions keep what they have."""
+        check(self._library.qwen_prefix_cache_clear(self.handle, cache_namespace))
 
     @property
     def end_tokens(self) -> List[int]:
@@ -218,9 +245,26 @@ class Model:
         return numbers(sized(ctypes.c_int32, lambda *to: call(self.handle, *chat, 0, *to)))
 
     def session(
-        self, *, context_limit: int = 0, sampling: "Optional[Sampling]" = None
+        self,
+        *,
+        context_limit: int = 0,
+        sampling: "Optional[Sampling]" = None,
+        cache_namespace: int = 0,
+        overflow: str = "refuse",
+        overflow_reserve: int = 0,
+        mark_limit: int = 0,
+        kv: str = "auto",
     ) -> "Session":
         """A new session on this model; see Session."""
         from .session import Session
 
-        return Session(self, context_limit=context_limit, sampling=sampling)
+        return Session(
+            self,
+            context_limit=context_limit,
+            sampling=sampling,
+            cache_namespace=cache_namespace,
+            overflow=overflow,
+            overflow_reserve=overflow_reserve,
+            mark_limit=mark_limit,
+            kv=kv,
+        )

@@ -78,6 +78,31 @@ class Statistics(NamedTuple):
     output_rate: float
 
 
+class FeedInfo(NamedTuple):
+    """What the last feed_chat() did; see qwen_feed_info in qwen35.h.
+
+    dropped_messages: those left out because the conversation did not fit, after the first
+        kept_messages.
+    """
+
+    total: int
+    computed: int
+    cached: int
+    dropped_messages: int
+    kept_messages: int
+
+
+class PrefixCache(NamedTuple):
+    """What the prefix cache of a model holds and has done; see qwen_prefix_cache_info."""
+
+    bytes: int
+    limit: int
+    entries: int
+    hits: int
+    misses: int
+    evictions: int
+
+
 STATUSES = {
     _abi.QWEN_OK: "done",
     _abi.QWEN_END_OF_TURN: "end_of_turn",

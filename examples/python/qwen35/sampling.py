@@ -50,7 +50,9 @@ class Sampling:
                 setattr(options, name, value)
                 options.set |= getattr(_abi, "QWEN_SET_" + name.upper())
         if self.logit_bias:
-            entries = (_abi.qwen_logit_bias * len(self.logit_bias))(*self.logit_bias.items())
+            entries = (_abi.qwen_logit_bias * len(self.logit_bias))(
+                *(_abi.qwen_logit_bias(token, bias) for token, bias in self.logit_bias.items())
+            )
             options.logit_bias = ctypes.cast(entries, ctypes.POINTER(_abi.qwen_logit_bias))
             options.logit_bias_count = len(entries)
             options.kept = entries

@@ -22,8 +22,13 @@ from . import _abi
 from ._calls import Calls
 from ._library import Cancelled, Message, borrowed, check, conversation, ids, load, sized
 from .model import Model
-from .results import Fed, Mark, Next, Queued, Score, Statistics, Step, statistics, step
+from .results import Fed, FeedInfo, Mark, Next, Queued, Score, Statistics, Step, statistics, step
 from .sampling import Sampling
+
+_OVERFLOWS = {
+    "refuse": _abi.QWEN_OVERFLOW_REFUSE,
+    "drop_turns": _abi.QWEN_OVERFLOW_DROP_TURNS,
+}
 
 
 _KV = {
@@ -38,6 +43,11 @@ class Session:
     """A sequence on a model, used by one thread at a time. A concurrent call is an Error.
 
     context_limit: the most tokens it may hold; 0 is what the model was made for.
+    cache_namespace: not 0: shares beginnings with the sessions that have the same number, through
+        the prefix cache of the model.
+    overflow: what happens to a conversation that does not fit: "refuse" (an Error) or
+        "drop_turns" (its oldest turns are left out; overflow_reserve tokens are kept free).
+    mark_limit: most marks held; 0 is 4.
     kv: how keys and values are stored: "fp32", "fp16", "int8" or "auto", which is FP32 for a
         model that computes exactly and FP16 for one that computes fast.
     """
@@ -48,13 +58,31 @@ class Session:
         *,
         context_limit: int = 0,
         sampling: Optional[Sampling] = None,
+        cache_namespace: int = 0,
+        overflow: str = "refuse",
+        overflow_reserve: int = 0,
+        mark_limit: int = 0,
         kv: str = "auto",
     ) -> None:
+        if overflow not in _OVERFLOWS:
+            raise ValueError(f"overflow {overflow!r}: must be one of {', '.join(_OVERFLOWS)}")
         if kv not in _KV:
             raise ValueError(f"kv {kv!r}: must be one of {', '.join(_KV)}")
+        for name, value, end in (
+            ("context_limit", context_limit, 2**64),
+            ("cache_namespace", cache_namespace, 2**64),
+            ("overflow_reserve", overflow_reserve, 2**64),
+            ("mark_limit", mark_limit, 2**32),
+        ):
+            if not 0 <= value < end:
+                raise ValueError(f"{name} {value}: must be 0 or more")
         options = _abi.qwen_session_options(
             struct_size=ctypes.sizeof(_abi.qwen_session_options),
             context_limit=context_limit,
+            cache_namespace=cache_namespace,
+            overflow=_OVERFLOWS[overflow],
+            overflow_reserve=overflow_reserve,
+            mark_limit=mark_limit,
             kv=_KV[kv],
         )
         if sampling is not None:
@@ -158,6 +186,15 @@ class Session:
             ctypes.byref(computed),
         )
         return Fed(total.value, computed.value)
+
+    @property
+    def feed_info(self) -> FeedInfo:
+        """What the last feed_chat() did, messages that were left out among it."""
+        raw = _abi.qwen_feed_info(struct_size=ctypes.sizeof(_abi.qwen_feed_info))
+        check(self._library.qwen_session_get_feed_info(self.handle, raw))
+        return FeedInfo(
+            raw.total, raw.computed, raw.cached, raw.dropped_messages, raw.kept_messages
+        )
 
     def next(self) -> Optional[Next]:
         """Chooses the next token; None when the context is full."""
@@ -367,7 +404,7 @@ class Session:
         def forward(logits: Any, count: int, tokens: Any, length: int, user: Any) -> int:
             try:
                 place = ctypes.cast(logits, ctypes.POINTER(ctypes.c_float * count)).contents
-                view = memoryview(place).cast("B").cast("f")
+                view: Any = memoryview(place).cast("B").cast("f")
                 answer = callback(view, tokens[:length]) if callback is not None else None
                 return int(answer is False)
             except BaseException as error:
