@@ -107,12 +107,13 @@ fn run(program: &Path, library: Option<&Path>, arguments: &[&str], input: &str) 
 fn run_examples(folder: &Path, link: &str, library: Option<&Path>) {
     let demo = demo();
     let demo = demo.to_str().unwrap();
-    let runs: [(&str, &[&str], &str); 5] = [
+    let runs: [(&str, &[&str], &str); 6] = [
         ("hello", &[demo], ""),
         ("chat", &[demo, "4", "0", "1"], "Hello!\n"),
         ("qwen", &["--model", demo, "Hello!", "4"], ""),
         ("qwen-ids", &[demo, "1,2,3", "2"], ""),
         ("qwen-tokenize", &[demo], "Hello!"),
+        ("qwen-pack", &["--info", demo, "2048"], ""),
     ];
     let mut count = 0;
     for (name, arguments, input) in runs {

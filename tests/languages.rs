@@ -45,6 +45,26 @@ fn talk(language: &str, program: &dyn Fn() -> Command) {
     assert!(error.contains("/no/such/model"), "{language}: {error}");
 }
 
+/// Without the library a program that opens it at run time says what to do.
+fn miss(language: &str, mut program: Command) {
+    program.arg(DEMO).env_remove("LD_LIBRARY_PATH").stdin(Stdio::null());
+    let output = program.output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{language}: {error}");
+    for part in ["chat: ", "libqwen35.so", "make install", "LD_LIBRARY_PATH"] {
+        assert!(error.contains(part), "{language}: {error}");
+    }
+}
+
+#[test]
+fn every_folder_has_three_lines_to_read() {
+    for language in ["csharp", "go", "luajit", "node", "python", "swift", "zig"] {
+        let file = c::root().join("examples").join(language).join("README.md");
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(text.lines().count(), 3, "{}", file.display());
+    }
+}
+
 #[test]
 fn python() {
     if languages::python().is_none() {
@@ -57,11 +77,13 @@ fn python() {
     let mut command = languages::python().unwrap();
     command.arg("tests/languages/test_python.py").arg(model.path()).arg(slow.path());
     succeed(&mut command);
-    talk("python", &|| {
+    let chat = || {
         let mut python = languages::python().unwrap();
         python.args(["-m", "qwen35"]);
         python
-    });
+    };
+    talk("python", &chat);
+    miss("python", chat());
 }
 
 /// The wheel in an environment of its own, without the sources and without LD_LIBRARY_PATH.
@@ -108,11 +130,13 @@ fn node() {
     let (model, slow, folder) = (toy::model(), toy::slow_model(), TempDir::new());
     node.arg("tests/languages/test_node.js").arg(model.path()).arg(slow.path());
     succeed(node.arg(folder.join("saved")));
-    talk("node", &|| {
+    let chat = || {
         let mut node = languages::node().unwrap();
         node.arg("examples/node/chat.js");
         node
-    });
+    };
+    talk("node", &chat);
+    miss("node", chat());
 }
 
 #[test]
@@ -121,11 +145,13 @@ fn luajit() {
     let (model, folder) = (toy::model(), TempDir::new());
     luajit.arg("tests/languages/test_luajit.lua").arg(model.path()).arg(folder.join("saved"));
     succeed(&mut luajit);
-    talk("luajit", &|| {
+    let chat = || {
         let mut luajit = languages::luajit().unwrap();
         luajit.arg("examples/luajit/chat.lua");
         luajit
-    });
+    };
+    talk("luajit", &chat);
+    miss("luajit", chat());
 }
 
 #[test]
@@ -141,14 +167,17 @@ fn csharp() {
         succeed(mcs.arg(format!("-out:{}", program.display())));
     }
     succeed(mono.arg(&test).arg(model.path()).arg(slow.path()));
-    talk("csharp, Mono", &|| {
+    let by_mono = || {
         let (_, mut mono) = languages::mono().unwrap();
         mono.arg(&chat);
         mono
-    });
+    };
+    talk("csharp, Mono", &by_mono);
+    miss("csharp, Mono", by_mono());
     let Some(mut dotnet) = languages::dotnet(&test) else { return };
     succeed(dotnet.arg(model.path()).arg(slow.path()));
     talk("csharp, .NET", &|| languages::dotnet(&chat).unwrap());
+    miss("csharp, .NET", languages::dotnet(&chat).unwrap());
 }
 
 #[test]

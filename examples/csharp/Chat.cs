@@ -31,6 +31,11 @@ static class Chat
             Console.Error.WriteLine("chat: {0} ({1})", error.Message, error.Name);
             return 1;
         }
+        catch (DllNotFoundException error)
+        {
+            Console.Error.WriteLine("chat: {0}", error.Message);
+            return 1;
+        }
     }
 
     static void Talk(Session session, int most)

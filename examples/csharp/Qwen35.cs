@@ -39,6 +39,20 @@ namespace Qwen35
                 Text(Native.qwen_last_error()));
         }
 
+        public static void CheckLibrary()
+        {
+            uint found;
+            try { found = Native.qwen_abi_version(); }
+            catch (DllNotFoundException error)
+            {
+                throw new DllNotFoundException("libqwen35.so was not found (" + error.Message +
+                    "). Run `make install` (and ldconfig), or set LD_LIBRARY_PATH", error);
+            }
+            if (found != Native.QWEN_ABI_VERSION)
+                throw new NotSupportedException("libqwen35 has ABI " + found +
+                    ", this program needs " + Native.QWEN_ABI_VERSION);
+        }
+
         public static string Text(byte* text)
         {
             int length = 0;
@@ -75,9 +89,7 @@ namespace Qwen35
             bool tokenizerOnly = false, int weights = Native.QWEN_WEIGHTS_STORED,
             int compute = Native.QWEN_COMPUTE_AUTO, ulong prefixCacheBytes = 0)
         {
-            if (Native.qwen_abi_version() != Native.QWEN_ABI_VERSION)
-                throw new NotSupportedException("libqwen35 has ABI " + Native.qwen_abi_version() +
-                    ", this program needs " + Native.QWEN_ABI_VERSION);
+            Calls.CheckLibrary();
             var options = new qwen_model_options
             {
                 struct_size = (uint)sizeof(qwen_model_options),

@@ -1,7 +1,6 @@
 """A conversation: python -m qwen35 MODEL [MOST_TOKENS [TEMPERATURE_PERCENT]]"""
 
 import sys
-from typing import Dict, List
 
 import qwen35
 
@@ -13,23 +12,21 @@ def main() -> int:
     most = int(sys.argv[2]) if len(sys.argv) > 2 else 64
     percent = int(sys.argv[3]) if len(sys.argv) > 3 else 70
     sampling = qwen35.Sampling("greedy", temperature=percent / 100, top_k=40)
-    messages: List[Dict[str, str]] = []
     try:
         with qwen35.Model(sys.argv[1]) as model, model.session(sampling=sampling) as session:
+            talk = qwen35.Conversation(session, thinking=False, max_tokens=most)
             for line in sys.stdin:
-                messages.append({"role": "user", "content": line.rstrip("\n")})
-                answer = ""
                 try:
-                    session.feed_chat(messages, enable_thinking=False)
-                    for piece in session.stream(most):
+                    for piece in talk.ask(line.rstrip("\n")):
                         print(piece, end="", flush=True)
-                        answer += piece
                 except KeyboardInterrupt:
                     print(" (cancelled)", end="", file=sys.stderr, flush=True)
                 print(flush=True)
-                messages.append({"role": "assistant", "content": answer})
     except qwen35.Error as error:
         print(f"chat: {error} ({error.name})", file=sys.stderr)
+        return 1
+    except ImportError as error:  # there is no library
+        print(f"chat: {error}", file=sys.stderr)
         return 1
     return 0
 
