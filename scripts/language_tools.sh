@@ -35,18 +35,17 @@ from_pypi() {
     version=${1##*==}
     [ ! -e "$folder/$version" ] || return 0
     rm -rf "$folder"
-    [ -x "$cache/venv/bin/pip" ] || python3 -m venv "$cache/venv"
     "$cache/venv/bin/pip" install --quiet --disable-pip-version-check --no-deps \
         --target "$folder" "$@"
     touch "$folder/$version"
 }
 
 if python3 -m venv --help >/dev/null 2>&1; then
+    [ -x "$cache/venv/bin/pip" ] || python3 -m venv "$cache/venv"
     from_pypi zig "ziglang==$zig"
     from_pypi dotnet "dotnetcore2==$dotnet"
-    if [ ! -e "$cache/venv/mypy-$mypy" ]; then
+    if ! "$cache/venv/bin/mypy" --version 2>/dev/null | grep -q "^mypy $mypy "; then
         "$cache/venv/bin/pip" install --quiet --disable-pip-version-check "mypy==$mypy"
-        touch "$cache/venv/mypy-$mypy"
     fi
     from_pypi swift "tree-sitter-swift==$swift" tree-sitter==0.26.1
 else

@@ -230,8 +230,10 @@ namespace Qwen35
         /// <param name="dropTurns">A conversation that does not fit loses its oldest turns; else
         /// it is an error.</param>
         /// <param name="markLimit">Most marks held; 0: 4.</param>
+        /// <param name="kv">How keys and values are stored: a QWEN_KV constant.</param>
         public Session(Model model, ulong contextLimit = 0, Sampling sampling = null,
-            ulong cacheNamespace = 0, bool dropTurns = false, uint markLimit = 0)
+            ulong cacheNamespace = 0, bool dropTurns = false, uint markLimit = 0,
+            int kv = Native.QWEN_KV_AUTO)
         {
             this.model = model;
             var options = new qwen_session_options
@@ -241,6 +243,7 @@ namespace Qwen35
                 cache_namespace = cacheNamespace,
                 overflow = dropTurns ? Native.QWEN_OVERFLOW_DROP_TURNS : Native.QWEN_OVERFLOW_REFUSE,
                 mark_limit = markLimit,
+                kv = kv,
             };
             Calls.Check(Native.qwen_session_new(model.Handle, &options, out handle));
             Calls.Check(Native.qwen_stream_decoder_new(model.Handle,

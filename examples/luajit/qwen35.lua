@@ -153,7 +153,7 @@ end
 
 -- options: context_limit, sampling, cache_namespace (shares beginnings with the sessions that
 -- have the same number), drop_turns (a conversation that does not fit loses its oldest turns),
--- mark_limit.
+-- mark_limit, kv (a QWEN_KV_ constant: how keys and values are stored).
 function Model:session(options)
     options = options or {}
     local raw = ffi.new("qwen_session_options")
@@ -162,6 +162,7 @@ function Model:session(options)
     raw.cache_namespace = options.cache_namespace or 0
     raw.overflow = options.drop_turns and k.QWEN_OVERFLOW_DROP_TURNS or k.QWEN_OVERFLOW_REFUSE
     raw.mark_limit = options.mark_limit or 0
+    raw.kv = options.kv or k.QWEN_KV_AUTO
     local how, kept
     if options.sampling then
         how, kept = sampling(options.sampling)

@@ -130,7 +130,8 @@ class Model {
   // 'thinking', 'precise'), temperature, topK, topP, minP, repetitionPenalty,
   // presencePenalty, frequencyPenalty, penaltyWindow, seed, logitBias: { id: number } }.
   // cacheNamespace shares beginnings with the sessions that have the same number; dropTurns (and
-  // overflowReserve) has a conversation that does not fit lose its oldest turns; markLimit.
+  // overflowReserve) has a conversation that does not fit lose its oldest turns; markLimit; kv
+  // ('auto', 'fp32', 'fp16', 'int8') is how keys and values are stored.
   async session(options = {}) {
     return this.#own('openSession', options);
   }

@@ -78,12 +78,13 @@ const actions = {
     return koffi.address(model[0]);
   },
   openSession({ model, contextLimit = 0, sampling: how, cacheNamespace = 0, dropTurns = false,
-    overflowReserve = 0, markLimit = 0 }) {
+    overflowReserve = 0, markLimit = 0, kv = 'auto' }) {
     const options = {
       struct_size: koffi.sizeof(structs.qwen_session_options), flags: 0,
       context_limit: contextLimit, sampling: how === undefined ? null : sampling(how),
       cache_namespace: cacheNamespace, overflow_reserve: overflowReserve,
       overflow: choice('overflow', dropTurns ? 'drop_turns' : 'refuse'), mark_limit: markLimit,
+      kv: choice('kv', kv),
     };
     const made = [null];
     check(c.qwen_session_new(model, options, made));

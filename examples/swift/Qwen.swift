@@ -129,9 +129,11 @@ final class Session: @unchecked Sendable {
 
     /// cacheNamespace: shares beginnings with the sessions that have the same number; 0: with none.
     /// dropTurns: a conversation that does not fit loses its oldest turns; else it is an error.
+    /// kv: how keys and values are stored, a QWEN_KV constant.
     convenience init(
         _ model: Model, contextLimit: UInt64 = 0, sampling: Sampling = Sampling(),
-        cacheNamespace: UInt64 = 0, dropTurns: Bool = false, markLimit: UInt32 = 0
+        cacheNamespace: UInt64 = 0, dropTurns: Bool = false, markLimit: UInt32 = 0,
+        kv: Int32 = QWEN_KV_AUTO
     ) throws {
         var options = qwen_session_options()
         options.struct_size = UInt32(MemoryLayout<qwen_session_options>.size)
@@ -139,6 +141,7 @@ final class Session: @unchecked Sendable {
         options.cache_namespace = cacheNamespace
         options.overflow = dropTurns ? QWEN_OVERFLOW_DROP_TURNS : QWEN_OVERFLOW_REFUSE
         options.mark_limit = markLimit
+        options.kv = kv
         var made: OpaquePointer?
         let raw = sampling.raw()
         try withUnsafePointer(to: raw) {

@@ -135,6 +135,7 @@ pub const Model = struct {
         raw.cache_namespace = options.cache_namespace;
         raw.overflow = if (options.drop_turns) c.QWEN_OVERFLOW_DROP_TURNS else c.QWEN_OVERFLOW_REFUSE;
         raw.mark_limit = options.mark_limit;
+        raw.kv = options.kv;
         var how: c.qwen_sampling_options = undefined;
         if (options.sampling) |sampling| {
             how = sampling.raw();
@@ -220,6 +221,8 @@ pub const Session = struct {
         drop_turns: bool = false,
         /// Most marks held; 0: 4.
         mark_limit: u32 = 0,
+        /// How keys and values are stored.
+        kv: c.qwen_kv = c.QWEN_KV_AUTO,
     };
 
     pub fn close(session: *Session) void {

@@ -135,7 +135,8 @@ static class Test
             string chat = "[" + string.Concat(Enumerable.Repeat(turn, 20)) + Hello.Substring(1);
             using (var session = new Session(model, 200))
                 Check(Throws<QwenException>(() => session.FeedChat(chat)).Name == "QWEN_ERROR_CONTEXT_OVERFLOW", "full");
-            using (var session = new Session(model, 200, null, 5, true)) session.FeedChat(chat);
+            using (var session = new Session(model, 200, null, 5, true, kv: Native.QWEN_KV_INT8)) session.FeedChat(chat);
+            Throws<QwenException>(() => new Session(model, kv: 77));
         }
         Throws<QwenException>(() => new Model(path, weights: 77));
     }

@@ -116,7 +116,7 @@ fn limits(path: []const u8) !void {
     var session = try model.session(.{ .context_limit = 200 });
     defer session.close();
     try std.testing.expectError(qwen35.Error.ContextOverflow, session.feedChat(long));
-    var other = try model.session(.{ .context_limit = 200, .cache_namespace = 5, .drop_turns = true });
+    var other = try model.session(.{ .context_limit = 200, .cache_namespace = 5, .drop_turns = true, .kv = qwen35.c.QWEN_KV_INT8 });
     defer other.close();
     try expect((try other.feedChat(long)).total <= 200);
 }

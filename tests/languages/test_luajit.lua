@@ -112,7 +112,9 @@ local turn = '{"role": "user", "content": "hello hello hello hello"},' ..
 local long = "[" .. turn:rep(20) .. chat:sub(2)
 local ok, problem = pcall(small:session{ context_limit = 200 }.feed_chat, small:session{ context_limit = 200 }, long)
 assert(not ok and problem.name == "QWEN_ERROR_CONTEXT_OVERFLOW")
-assert(small:session{ context_limit = 200, cache_namespace = 5, drop_turns = true }:feed_chat(long))
+local limited = { context_limit = 200, cache_namespace = 5, drop_turns = true, kv = k.QWEN_KV_INT8 }
+assert(small:session(limited):feed_chat(long))
+assert(not pcall(small.session, small, { kv = 77 }))
 small:close()
 
 model:close()

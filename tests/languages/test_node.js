@@ -157,7 +157,8 @@ async function limits() {
   messages.push(...chat.messages);
   const session = await model.session({ contextLimit: 200 });
   await assert.rejects(session.feedChat({ messages }), { statusName: 'QWEN_ERROR_CONTEXT_OVERFLOW' });
-  const other = await model.session({ contextLimit: 200, cacheNamespace: 5, dropTurns: true });
+  const other = await model.session({ contextLimit: 200, cacheNamespace: 5, dropTurns: true, kv: 'int8' });
+  await assert.rejects(model.session({ kv: 'int3' }), RangeError);
   assert.ok((await other.feedChat({ messages })).total <= 200);
   await session.close();
   await other.close();

@@ -126,7 +126,7 @@ class Sessions(unittest.TestCase):
                 self.assertEqual(caught.exception.name, "QWEN_ERROR_CONTEXT_OVERFLOW")
             with model.session(
                 context_limit=200, cache_namespace=5, overflow="drop_turns", overflow_reserve=20,
-                mark_limit=2,
+                mark_limit=2, kv="int8",
             ) as session:
                 self.assertLessEqual(session.feed_chat(long).total, 180)
                 self.assertGreater(session.feed_info.dropped_messages, 0)
@@ -143,7 +143,7 @@ class Sessions(unittest.TestCase):
             self.assertGreater(model.prefix_cache.hits, 0)
             model.clear_prefix_cache()
             self.assertEqual(model.prefix_cache.entries, 0)
-            for wrong in ({"overflow": "no"}, {"mark_limit": -1}, {"cache_namespace": -1}):
+            for wrong in ({"overflow": "no"}, {"kv": "int3"}, {"mark_limit": -1}, {"cache_namespace": -1}):
                 self.assertRaises(ValueError, model.session, **wrong)
         self.assertRaises(qwen35.Error, lambda: self.model.prefix_cache)
         self.assertRaises(ValueError, qwen35.Model, MODEL, weights="int3")

@@ -251,7 +251,7 @@ func TestOptions(t *testing.T) {
 	chat.Messages = append(chat.Messages, Message{"user", "hello"})
 	for _, drop := range []bool{false, true} {
 		s, err := m.NewSession(&SessionOptions{
-			ContextLimit: 200, CacheNamespace: 5, DropTurns: drop, MarkLimit: 2,
+			ContextLimit: 200, CacheNamespace: 5, DropTurns: drop, MarkLimit: 2, KV: KVINT8,
 		})
 		if err != nil {
 			t.Fatal(err)
