@@ -54,7 +54,7 @@ impl PackedFile {
     ///
     /// # Errors
     /// `Io`; `Format` for a file that is damaged, cut off or of another kind; `Unsupported`
-    /// for one of a newer version.
+    /// for one of another version.
     pub fn open(path: &Path) -> Result<PackedFile> {
         Self::new(shown(path), Mapping::open(path)?)
     }
@@ -198,9 +198,10 @@ fn read_head(head: &[u8], size: u64) -> Result<Head> {
         return Err(Error::format(format!("cut off: {size} bytes, the header alone has {HEADER}")));
     }
     let version = word(head, 8);
-    if version > VERSION {
+    if version != VERSION {
         return Err(Error::unsupported(format!(
-            "a packed model of version {version}; this library reads up to version {VERSION}"
+            "a packed model of version {version}; this library reads version {VERSION}: pack it \
+             again from its checkpoint"
         )));
     }
     if checksum(&head[..HEADER - 8]) != long(head, HEADER - 8) {
@@ -214,8 +215,7 @@ fn read_head(head: &[u8], size: u64) -> Result<Head> {
     }
     let count = word(head, 40) as usize;
     let spare = head[44..48].iter().chain(&head[64..HEADER - 8]);
-    let regular = version > 0
-        && start >= HEADER as u64
+    let regular = start >= HEADER as u64
         && start.is_multiple_of(ALIGNMENT as u64)
         && start.checked_add(length) == Some(file)
         && (1..=MAX_SECTIONS).contains(&count)

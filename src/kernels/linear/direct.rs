@@ -1,9 +1,8 @@
 //! Products with few tokens: each weight goes from memory through registers.
 #![allow(clippy::needless_range_loop)] // the loops over registers, see `add_group`
 
-use std::ops::Range;
-
 use super::element::Element;
+use super::runs::{self, Runs, STREAMS};
 use super::scratch::Scratch;
 use super::{Input, Product, widen_tiles};
 use crate::kernels::Weights;
@@ -13,39 +12,67 @@ use crate::kernels::simd::{LANES, Simd, prefetch_far};
 /// delivers while it answers one request, several times over.
 const AHEAD: usize = 32 << 10;
 
-/// Computes `rows` of `product` for all tokens.
+/// Computes `runs` of `product` for all tokens.
 #[inline(always)]
 pub(super) fn compute<S: Simd>(
     s: S,
     product: &Product,
     input: &Input,
-    rows: Range<usize>,
+    runs: Runs,
     scratch: &mut Scratch,
 ) {
-    let (count, tokens) = (rows.len(), input.tokens);
+    let (count, tokens) = (runs.len(), input.tokens);
     let (_, sums, wide) = scratch.parts(0, 2 * count * tokens);
     let (first, second) = sums.split_at_mut(count * tokens);
     for (matrix, sums) in product.matrices().zip([&mut *first, &mut *second]) {
-        let range = rows.start * matrix.cols..rows.end * matrix.cols;
         match matrix.weights {
-            Weights::Bf16(w) => matrix_rows(s, &w[range], matrix.cols, input, sums),
-            Weights::F16(w) => matrix_rows(s, &w[range], matrix.cols, input, sums),
-            Weights::F32(w) => matrix_rows(s, &w[range], matrix.cols, input, sums),
+            Weights::Bf16(w) => matrix_rows(s, w, matrix.cols, input, runs, sums),
+            Weights::F16(w) => matrix_rows(s, w, matrix.cols, input, runs, sums),
+            Weights::F32(w) => matrix_rows(s, w, matrix.cols, input, runs, sums),
             Weights::Tiles(format, w) => {
-                let w = widen_tiles(format, w, matrix.cols, rows.clone(), wide);
-                matrix_rows(s, w, matrix.cols, input, sums);
+                for (n, sums) in sums.chunks_exact_mut(runs.count * tokens).enumerate() {
+                    let w = widen_tiles(format, w, matrix.cols, runs.run(n), wide);
+                    rows_of_all(s, w, matrix.cols, input, sums);
+                }
             }
         }
     }
-    for (token, (sums, ups)) in first.chunks(count).zip(second.chunks(count)).enumerate() {
+    let second = second.chunks_exact(runs.count);
+    for (n, (sums, ups)) in first.chunks_exact(runs.count).zip(second).enumerate() {
+        // Several runs are those of one token.
+        let (token, run) = if runs.many > 1 { (0, n) } else { (n, 0) };
         // SAFETY: these rows belong to the calling task.
-        unsafe { product.out.put(s, token, rows.start, sums, ups) };
+        unsafe { product.out.put(s, token, runs.run(run).start, sums, ups) };
+    }
+}
+
+/// `sums[t][n]` for all rows of `runs` of `w` (`[.., cols]`) and all tokens.
+#[inline(always)]
+fn matrix_rows<S: Simd, E: Element>(
+    s: S,
+    w: &[E],
+    cols: usize,
+    input: &Input,
+    runs: Runs,
+    sums: &mut [f32],
+) {
+    if runs.many == 1 {
+        let rows = runs.as_one();
+        return rows_of_all(s, &w[rows.start * cols..rows.end * cols], cols, input, sums);
+    }
+    for row in 0..runs.count {
+        let w = &w[(runs.first + row) * cols..];
+        let [lanes] = block_lanes::<S, E, STREAMS, 1>(s, w, input.x, cols, runs.apart * cols);
+        let all = s.sum4(lanes);
+        for n in 0..STREAMS {
+            sums[n * runs.count + row] = all[n];
+        }
     }
 }
 
 /// `sums[t][n]` for the rows `w` (`[rows, cols]`) and all tokens.
 #[inline(always)]
-fn matrix_rows<S: Simd, E: Element>(s: S, w: &[E], cols: usize, input: &Input, sums: &mut [f32]) {
+fn rows_of_all<S: Simd, E: Element>(s: S, w: &[E], cols: usize, input: &Input, sums: &mut [f32]) {
     let rows = sums.len() / input.tokens;
     let mut row = 0;
     // Blocks whose sums fit the registers and whose tokens fit the first-level cache.
@@ -75,7 +102,7 @@ pub(super) fn single_rows<S: Simd, E: Element>(
 ) {
     for n in 0..rows.len() {
         let row = &w[rows[n] as usize * cols..][..cols];
-        let [[lanes]] = block_lanes::<S, E, 1, 1>(s, row, x, cols);
+        let [[lanes]] = block_lanes::<S, E, 1, 1>(s, row, x, cols, cols);
         out[n] = s.sum(lanes);
     }
 }
@@ -93,7 +120,7 @@ fn rows_in_turn<S: Simd, E: Element>(
 ) -> usize {
     let mut lanes = [s.splat(0.0); 4];
     for r in 0..4 {
-        [[lanes[r]]] = block_lanes::<S, E, 1, 1>(s, &w[(row + r) * cols..], x, cols);
+        [[lanes[r]]] = block_lanes::<S, E, 1, 1>(s, &w[(row + r) * cols..], x, cols, cols);
     }
     put_sums(s, &lanes, &mut sums[row..row + 4]);
     4
@@ -143,46 +170,59 @@ fn block<S: Simd, E: Element, const R: usize, const T: usize>(
     sums: &mut [f32],
     width: usize,
 ) {
-    let lanes = block_lanes::<S, E, R, T>(s, w, x, cols);
+    let lanes = block_lanes::<S, E, R, T>(s, w, x, cols, cols);
     for t in 0..T {
         put_sums(s, &lanes[t], &mut sums[t * width..t * width + R]);
     }
 }
 
-/// The sums, lane by lane, of the first `R` rows of `w` with the `T` tokens of `x`.
+/// The sums, lane by lane, with the `T` tokens of `x` of `R` rows of `w`, each `apart` elements
+/// after the one before.
 #[inline(always)]
 fn block_lanes<S: Simd, E: Element, const R: usize, const T: usize>(
     s: S,
     w: &[E],
     x: &[f32],
     cols: usize,
+    apart: usize,
 ) -> [[S::F32; R]; T] {
-    assert!(w.len() >= R * cols && x.len() >= T * cols);
+    assert!(w.len() >= (R - 1) * apart + cols && x.len() >= T * cols);
     let mut lanes = [[s.splat(0.0); R]; T];
-    // Memory is asked for from front to back, whatever the order of use: what lies one
-    // block ahead if that is further than `AHEAD`.
+    // Neighbouring rows are asked for from front to back, whatever the order of use: what lies
+    // one block ahead if that is further than `AHEAD`. Others, each a little ahead.
+    let neighbours = apart == cols;
     let block = R * cols * size_of::<E>();
     let ahead = if R == 1 { AHEAD } else { AHEAD.max(block) };
+    let ahead = if neighbours { ahead } else { runs::AHEAD };
     let mut next = w.as_ptr().cast::<u8>().wrapping_add(ahead);
     let whole = cols / LANES;
     for pair in 0..whole / 2 {
-        for _ in 0..R * 2 * LANES * size_of::<E>() / 64 {
-            prefetch_far(next);
-            next = next.wrapping_add(64);
+        if neighbours {
+            for _ in 0..R * 2 * LANES * size_of::<E>() / 64 {
+                prefetch_far(next);
+                next = next.wrapping_add(64);
+            }
+        } else {
+            for r in 0..R {
+                for line in 0..2 * LANES * size_of::<E>() / 64 {
+                    prefetch_far(next.wrapping_add(r * apart * size_of::<E>() + line * 64));
+                }
+            }
+            next = next.wrapping_add(2 * LANES * size_of::<E>());
         }
         for group in [2 * pair, 2 * pair + 1] {
             // SAFETY: whole groups of `cols`, in slices of enough rows (just checked).
-            unsafe { add_group(s, &mut lanes, w.as_ptr(), x.as_ptr(), cols, group) };
+            unsafe { add_group(s, &mut lanes, w.as_ptr(), x.as_ptr(), cols, apart, group) };
         }
     }
     if whole % 2 == 1 {
         // SAFETY: as above.
-        unsafe { add_group(s, &mut lanes, w.as_ptr(), x.as_ptr(), cols, whole - 1) };
+        unsafe { add_group(s, &mut lanes, w.as_ptr(), x.as_ptr(), cols, apart, whole - 1) };
     }
     if !cols.is_multiple_of(LANES) {
         let k = whole * LANES;
         for r in 0..R {
-            let w = E::load_part(s, &w[r * cols + k..(r + 1) * cols]);
+            let w = E::load_part(s, &w[r * apart + k..r * apart + cols]);
             for t in 0..T {
                 let x = s.load_part(&x[t * cols + k..(t + 1) * cols]);
                 lanes[t][r] = s.mul_add(x, w, lanes[t][r]);
@@ -198,7 +238,8 @@ fn block_lanes<S: Simd, E: Element, const R: usize, const T: usize>(
 /// the instruction set.
 ///
 /// # Safety
-/// `w` points to `R` and `x` to `T` rows of `cols` elements, which have this whole group.
+/// `w` points to `R` rows, `apart` elements apart, and `x` to `T` rows of `cols` elements, all
+/// of which have this whole group.
 #[inline(always)]
 unsafe fn add_group<S: Simd, E: Element, const R: usize, const T: usize>(
     s: S,
@@ -206,6 +247,7 @@ unsafe fn add_group<S: Simd, E: Element, const R: usize, const T: usize>(
     w: *const E,
     x: *const f32,
     cols: usize,
+    apart: usize,
     group: usize,
 ) {
     let k = group * LANES;
@@ -216,7 +258,7 @@ unsafe fn add_group<S: Simd, E: Element, const R: usize, const T: usize>(
     }
     for r in 0..R {
         // SAFETY: by the contract.
-        let w = unsafe { E::load(s, w.add(r * cols + k)) };
+        let w = unsafe { E::load(s, w.add(r * apart + k)) };
         for t in 0..T {
             lanes[t][r] = s.mul_add(inputs[t], w, lanes[t][r]);
         }

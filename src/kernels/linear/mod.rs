@@ -14,13 +14,14 @@
 //! [`tiles`] for quantized ones.
 //!
 //! A task computes a few rows of the output's width for all tokens, so that each weight
-//! is read from memory once.
+//! is read from memory once; for one token, rows of four places of the matrix (see [`runs`]).
 #![allow(unsafe_code)]
 
 mod direct;
 mod element;
 mod narrow;
 mod panel;
+mod runs;
 mod scratch;
 mod short;
 #[cfg(test)]
@@ -36,6 +37,7 @@ use super::{Compute, ComputeMode, Matrix, TileFormat, Weights, math};
 use crate::dispatch;
 use crate::pool::SharedMut;
 use narrow::{Narrow, Rounded, with_rounded};
+use runs::Share;
 use scratch::with_scratch;
 pub use short::{SHORT_BLOCK, ShortRows, linear_rows};
 
@@ -150,9 +152,9 @@ fn linear_of(c: &Compute, input: Input, jobs: &mut [Job]) {
             Mode::Accumulate => Finish::Accumulate,
         };
         let out = Output { data: SharedMut::new(job.out), width: job.matrix.rows, finish };
-        let step = task_rows(c, &input, &job.matrix, 1);
-        *product = Some(Product { first_task: tasks, step, matrix: job.matrix, up: None, out });
-        tasks += job.matrix.rows.div_ceil(step);
+        let share = share(c, &input, &job.matrix, 1);
+        *product = Some(Product { first_task: tasks, share, matrix: job.matrix, up: None, out });
+        tasks += share.tasks();
     }
     c.run(tasks, |task| {
         let product = products.iter().flatten().rfind(|p| p.first_task <= task);
@@ -182,9 +184,9 @@ pub fn linear_swiglu(
         check(&input, &gate, out);
         check(&input, &up, out);
         let out = Output { data: SharedMut::new(out), width: gate.rows, finish: Finish::SwiGlu };
-        let step = task_rows(c, &input, &gate, 2);
-        let product = Product { first_task: 0, step, matrix: gate, up: Some(up), out };
-        c.run(gate.rows.div_ceil(step), |task| product.compute(c, &input, task));
+        let share = share(c, &input, &gate, 2);
+        let product = Product { first_task: 0, share, matrix: gate, up: Some(up), out };
+        c.run(share.tasks(), |task| product.compute(c, &input, task));
     });
 }
 
@@ -194,6 +196,16 @@ fn check(input: &Input, matrix: &Matrix, out: &[f32]) {
     assert_eq!(x.len(), tokens * matrix.cols, "linear: input [{tokens}, {}]", matrix.cols);
     assert_eq!(out.len(), tokens * matrix.rows, "linear: output [{tokens}, {}]", matrix.rows);
     assert!(matrix.weights.fit(matrix.rows, matrix.cols), "linear: weights");
+}
+
+/// How the rows of `matrices` matrices like `matrix` are shared among tasks.
+fn share(c: &Compute, input: &Input, matrix: &Matrix, matrices: usize) -> Share {
+    let step = task_rows(c, input, matrix, matrices);
+    if input.tokens == 1 {
+        Share::in_runs(matrix.rows, step)
+    } else {
+        Share::whole(matrix.rows, step)
+    }
 }
 
 /// Rows for one task of each of `matrices` matrices like `matrix`: a multiple of the rows
@@ -293,8 +305,8 @@ impl Output<'_> {
 struct Product<'a> {
     /// The first of its tasks in the region.
     first_task: usize,
-    /// Rows for one task.
-    step: usize,
+    /// Which rows a task computes.
+    share: Share,
     matrix: Matrix<'a>,
     up: Option<Matrix<'a>>,
     out: Output<'a>,
@@ -303,25 +315,23 @@ struct Product<'a> {
 impl Product<'_> {
     /// The rows of one task, for all tokens.
     fn compute(&self, c: &Compute, input: &Input, task: usize) {
-        let first = (task - self.first_task) * self.step;
-        let rows = self.step.min(self.matrix.rows - first);
+        let runs = self.share.runs(task - self.first_task);
         with_scratch(|scratch| {
             if let (Weights::Tiles(..), Some(quantized)) = (self.matrix.weights, input.quantized) {
-                let rows = first..first + rows;
                 return dispatch_dots!(IntegerIsa::of(c.isa), d => {
-                    tiles::compute(d, c, self, input, quantized, rows, scratch)
+                    tiles::compute(d, c, self, input, quantized, runs, scratch)
                 });
             }
             if let Some(rounded) = input.rounded
                 && rounded.narrow.takes(self.matrices())
             {
-                return narrow::compute(c, self, rounded, first..first + rows, scratch);
+                return narrow::compute(c, self, rounded, runs, scratch);
             }
             dispatch!(c.isa, s => {
                 if input.tokens <= direct_tokens(c.isa) {
-                    direct::compute(s, self, input, first..first + rows, scratch);
+                    direct::compute(s, self, input, runs, scratch);
                 } else {
-                    panel::compute(s, c, self, input, first..first + rows, scratch);
+                    panel::compute(s, c, self, input, runs.as_one(), scratch);
                 }
             });
         });

@@ -18,10 +18,11 @@ use std::ops::Range;
 
 use half::bf16;
 
-use super::super::simd::{Avx512, Isa, prefetch_far};
+use super::super::simd::{Avx512, Isa, Simd, prefetch_far};
 use super::super::{Compute, ComputeMode, Weights};
 use super::Product;
 use super::direct::put_sums;
+use super::runs::{self, Runs, STREAMS};
 use super::scratch::{Line, Scratch};
 
 /// Columns of a group: a register of weights.
@@ -124,16 +125,63 @@ fn round(_: Narrow, x: &[f32], cols: usize, out: &mut [bf16], stride: usize) {
     }
 }
 
-/// Computes `rows` of `product` for all tokens.
+/// Computes `runs` of `product` for all tokens.
 pub(super) fn compute(
     c: &Compute,
     product: &Product,
     input: Rounded,
-    rows: Range<usize>,
+    runs: Runs,
     scratch: &mut Scratch,
 ) {
     // SAFETY: `input.narrow` is the proof that the CPU has the instructions.
-    unsafe { passes(input.narrow, c, product, input, rows, scratch) }
+    unsafe {
+        if runs.many > 1 {
+            one_token(input.narrow, product, input, runs, scratch);
+        } else {
+            passes(input.narrow, c, product, input, runs.as_one(), scratch);
+        }
+    }
+}
+
+/// Computes `runs` of `product` for one token.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")]
+fn one_token(narrow: Narrow, product: &Product, input: Rounded, runs: Runs, scratch: &mut Scratch) {
+    let (cols, stride, count) = (product.matrix.cols, input.stride, runs.count);
+    assert!(input.values.len() == stride && stride >= cols && runs.many == STREAMS);
+    let (_, sums, _) = scratch.parts(0, 2 * runs.len());
+    let (first, second) = sums.split_at_mut(runs.len());
+    let (whole, mask) = (cols / GROUP, (1u32 << (cols % GROUP)) - 1);
+    let x = input.values.as_ptr();
+    for (matrix, sums) in product.matrices().zip([&mut *first, &mut *second]) {
+        let Weights::Bf16(w) = matrix.weights else { unreachable!("`takes` has looked") };
+        let apart = runs.apart * cols;
+        for row in 0..count {
+            let w = &w[(runs.first + row) * cols..];
+            assert!(w.len() >= (STREAMS - 1) * apart + cols);
+            let mut acc = [[_mm512_setzero_ps(); STREAMS]];
+            for g in 0..whole {
+                let next = w.as_ptr().wrapping_add(g * GROUP).cast::<u8>();
+                for n in 0..STREAMS {
+                    prefetch_far(next.wrapping_add(2 * n * apart + runs::AHEAD));
+                }
+                // SAFETY: rows of `cols` columns, `apart` from each other, and inputs of whole
+                // groups, just checked.
+                unsafe { add::<STREAMS, 1>(&mut acc, w.as_ptr(), x, apart, stride, g, u32::MAX) };
+            }
+            if mask != 0 {
+                // SAFETY: as above; the mask keeps to the columns there are.
+                unsafe { add::<STREAMS, 1>(&mut acc, w.as_ptr(), x, apart, stride, whole, mask) };
+            }
+            let all = narrow.0.sum4(acc[0]);
+            for n in 0..STREAMS {
+                sums[n * count + row] = all[n];
+            }
+        }
+    }
+    for (n, (sums, ups)) in first.chunks_exact(count).zip(second.chunks_exact(count)).enumerate() {
+        // SAFETY: these rows belong to the calling task.
+        unsafe { product.out.put(narrow.0, 0, runs.run(n).start, sums, ups) };
+    }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")]
@@ -284,15 +332,15 @@ impl Pass<'_> {
 /// Adds the products of group `g`.
 ///
 /// # Safety
-/// `w` points to `M` rows of `cols` elements, which have the columns of the group that are in
-/// `mask`, and `x` to `N` rows of `stride`, which have the whole group.
+/// `w` points to `M` rows, `apart` elements apart, which have the columns of the group that are
+/// in `mask`, and `x` to `N` rows of `stride`, which have the whole group.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")]
 unsafe fn add<const M: usize, const N: usize>(
     acc: &mut [[__m512; M]; N],
     w: *const bf16,
     x: *const bf16,
-    cols: usize,
+    apart: usize,
     stride: usize,
     g: usize,
     mask: u32,
@@ -301,7 +349,7 @@ unsafe fn add<const M: usize, const N: usize>(
     for r in 0..M {
         // SAFETY: by the contract.
         weights[r] = unsafe {
-            let at = w.add(r * cols + g * GROUP);
+            let at = w.add(r * apart + g * GROUP);
             if mask == u32::MAX {
                 _mm512_loadu_si512(at.cast())
             } else {

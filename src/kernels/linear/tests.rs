@@ -256,16 +256,15 @@ fn defined_products(
     for x in x.chunks(cols) {
         for row in 0..rows {
             let tile = &tiles[row / 16 * tile_bytes..][..tile_bytes];
-            let (scales, weights) = tile.split_at(TileFormat::scale_bytes(cols));
             let mut sum = 0f32;
             for (group, x) in x.chunks(32).enumerate() {
                 let largest = x.iter().fold(0f32, |m, v| m.max(v.abs()));
                 if largest == 0.0 {
                     continue;
                 }
-                let at = 2 * (group * 16 + row % 16);
-                let scale = f16::from_le_bytes([scales[at], scales[at + 1]]).to_f32();
-                let weights = &weights[group * format.group_bytes()..];
+                let at = format.scales_at(group) + 2 * (row % 16);
+                let scale = f16::from_le_bytes([tile[at], tile[at + 1]]).to_f32();
+                let weights = &tile[format.weights_at(group)..];
                 let mut exact = 0i32;
                 for (col, x) in x.iter().enumerate() {
                     let code = i32::from(format.stored(weights, row % 16, col)) - format.offset();
@@ -286,14 +285,15 @@ fn some_tiles(numbers: &mut Numbers, format: TileFormat, rows: usize, cols: usiz
     let mut tiles = vec![0; format.bytes(rows, cols).unwrap() + 1];
     let tile_bytes = format.tile_bytes(cols);
     for tile in tiles[1..].chunks_mut(tile_bytes) {
-        let (scales, weights) = tile.split_at_mut(TileFormat::scale_bytes(cols));
-        for scale in scales.chunks_mut(2) {
-            scale.copy_from_slice(&f16::from_f32(numbers.next() * 0.01).to_le_bytes());
-        }
         let extreme = numbers.next() > 0.3;
-        for byte in weights {
-            let any = (numbers.next() * 128.0 + 128.0) as u8;
-            *byte = if extreme { [0, 255, 128, 0x0f][any as usize % 4] } else { any };
+        for group in 0..cols.div_ceil(32) {
+            for scale in tile[format.scales_at(group)..][..32].chunks_mut(2) {
+                scale.copy_from_slice(&f16::from_f32(numbers.next() * 0.01).to_le_bytes());
+            }
+            for byte in &mut tile[format.weights_at(group)..][..format.group_bytes()] {
+                let any = (numbers.next() * 128.0 + 128.0) as u8;
+                *byte = if extreme { [0, 255, 128, 0x0f][any as usize % 4] } else { any };
+            }
         }
     }
     tiles

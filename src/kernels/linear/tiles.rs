@@ -13,6 +13,7 @@
 
 use std::ops::Range;
 
+use super::runs::{self, Runs, STREAMS};
 use super::scratch::Scratch;
 use super::{Input, Product};
 use crate::kernels::quantized::dots::Dots;
@@ -36,7 +37,7 @@ pub(super) fn task_rows(tokens: usize, format: TileFormat, cols: usize, matrices
     (bytes / tile).clamp(least, 8).next_multiple_of(least) * TILE_ROWS
 }
 
-/// Computes `rows` of `product`, all of whose matrices are quantized, for all tokens.
+/// Computes `runs` of `product`, all of whose matrices are quantized, for all tokens.
 #[inline(always)]
 pub(super) fn compute<D: Dots>(
     d: D,
@@ -44,9 +45,13 @@ pub(super) fn compute<D: Dots>(
     product: &Product,
     input: &Input,
     quantized: &QuantizedInput,
-    rows: Range<usize>,
+    runs: Runs,
     scratch: &mut Scratch,
 ) {
+    if runs.many > 1 {
+        return one_token(d, product, quantized, runs, scratch);
+    }
+    let rows = runs.as_one();
     let padded = rows.len().next_multiple_of(TILE_ROWS);
     let matrices = product.matrices().count();
     let width = matrices * padded;
@@ -73,6 +78,90 @@ pub(super) fn compute<D: Dots>(
             unsafe { product.out.put(d.simd(), token + t, rows.start, sums, ups) };
         }
         token += count;
+    }
+}
+
+/// Computes `runs` of `product` for one token.
+#[inline(always)]
+fn one_token<D: Dots>(
+    d: D,
+    product: &Product,
+    quantized: &QuantizedInput,
+    runs: Runs,
+    scratch: &mut Scratch,
+) {
+    let (_, sums, _) = scratch.parts(0, 2 * runs.len());
+    let (first, second) = sums.split_at_mut(runs.len());
+    for (matrix, sums) in product.matrices().zip([&mut *first, &mut *second]) {
+        let Weights::Tiles(format, tiles) = matrix.weights else { continue };
+        match format {
+            TileFormat::Int8 => streams::<D, Int8>(d, matrix.cols, tiles, quantized, runs, sums),
+            TileFormat::Int4 => streams::<D, Int4>(d, matrix.cols, tiles, quantized, runs, sums),
+        }
+    }
+    let second = second.chunks_exact(runs.count);
+    for (n, (sums, ups)) in first.chunks_exact(runs.count).zip(second).enumerate() {
+        // SAFETY: these rows belong to the calling task.
+        unsafe { product.out.put(d.simd(), 0, runs.run(n).start, sums, ups) };
+    }
+}
+
+/// `sums[n * count + row]` of runs of whole tiles for one token.
+#[inline(always)]
+fn streams<D: Dots, F: Format>(
+    d: D,
+    cols: usize,
+    tiles: &[u8],
+    quantized: &QuantizedInput,
+    runs: Runs,
+    sums: &mut [f32],
+) {
+    let (groups, tile) = (quantized.groups(), F::FORMAT.tile_bytes(cols));
+    let (x, scales) = (quantized.values(0), quantized.scales(0));
+    let corrections = quantized.corrections(0);
+    assert!(x.len() >= groups * GROUP && scales.len() >= groups && corrections.len() >= groups);
+    assert!(groups == cols.div_ceil(GROUP) && runs.many == STREAMS);
+    // As many runs side by side as fill the registers: of a tile, each is one or two.
+    let per_tile = TILE_ROWS / D::ROWS;
+    for at in (0..runs.count).step_by(TILE_ROWS) {
+        for first in (0..STREAMS).step_by(STREAMS / per_tile) {
+            let mut rows = [Rows { scales: tiles.as_ptr(), weights: tiles.as_ptr() }; STREAMS];
+            let mut next = [tiles.as_ptr(); STREAMS];
+            for r in 0..STREAMS {
+                let row = runs.run(first + r / per_tile).start + at;
+                let tile = &tiles[row / TILE_ROWS * tile..][..tile];
+                let half = r % per_tile * D::ROWS;
+                rows[r] = Rows::new(tile, half);
+                next[r] = tile.as_ptr().wrapping_add(runs::AHEAD);
+            }
+            let mut lanes = [[d.zero(); STREAMS]];
+            for group in 0..groups {
+                for r in (0..STREAMS).step_by(per_tile) {
+                    for _ in 0..F::FORMAT.group_bytes() / LINE + (group + 1) % 2 {
+                        prefetch_far(next[r]);
+                        next[r] = next[r].wrapping_add(LINE);
+                    }
+                }
+                // SAFETY: `x`, `scales` and `corrections` hold `groups` groups, and the tiles of
+                // `rows` as many (checked above).
+                unsafe {
+                    let x = Inputs {
+                        values: x.as_ptr().add(group * GROUP),
+                        scales: scales.as_ptr().add(group),
+                        corrections: corrections.as_ptr().add(group),
+                        groups,
+                    };
+                    F::add_group(d, &mut lanes, &rows, x, group);
+                }
+            }
+            for r in 0..STREAMS {
+                let run = first + r / per_tile;
+                let row = run * runs.count + at + r % per_tile * D::ROWS;
+                let out = &mut sums[row..row + D::ROWS];
+                // SAFETY: as many numbers.
+                unsafe { d.store(out.as_mut_ptr(), lanes[0][r]) };
+            }
+        }
     }
 }
 
@@ -153,11 +242,7 @@ impl Part<'_> {
         for r in 0..R {
             let row = (n + r) * D::ROWS;
             let (tile_at, row) = (row / TILE_ROWS * tile, row % TILE_ROWS);
-            assert!(weights.len() >= tile_at + tile);
-            rows[r] = Rows {
-                scales: weights[tile_at + 2 * row..].as_ptr(),
-                weights: weights[tile_at + TileFormat::scale_bytes(cols) + 4 * row..].as_ptr(),
-            };
+            rows[r] = Rows::new(&weights[tile_at..][..tile], row);
         }
         let mut lanes = [[d.zero(); R]; T];
         // Of the two halves of a tile, one pass asks for the first and one for the second.
@@ -172,7 +257,7 @@ impl Part<'_> {
                     next = next.wrapping_add(LINE);
                 }
                 // The scales: half a line for each tile.
-                if group % 2 == 1 {
+                if group % 2 == 0 {
                     prefetch_far(next);
                     next = next.wrapping_add(LINE);
                 }
@@ -200,11 +285,20 @@ impl Part<'_> {
     }
 }
 
-/// The first group of a register of rows of a tile.
+/// A register of rows of a tile: where their first scale and weights are, less what
+/// [`TileFormat::scales_at`] and [`TileFormat::weights_at`] say of a group.
 #[derive(Clone, Copy)]
 struct Rows {
     scales: *const u8,
     weights: *const u8,
+}
+
+impl Rows {
+    /// The rows from `row` on of a tile.
+    #[inline(always)]
+    fn new(tile: &[u8], row: usize) -> Self {
+        Self { scales: tile[2 * row..].as_ptr(), weights: tile[4 * row..].as_ptr() }
+    }
 }
 
 /// One group of the inputs of some tokens, which are `groups` groups apart.
@@ -248,6 +342,8 @@ impl Format for Int8 {
         x: Inputs,
         group: usize,
     ) {
+        let (scales_at, weights_at) =
+            (Self::FORMAT.scales_at(group), Self::FORMAT.weights_at(group));
         // SAFETY: by the contract.
         unsafe {
             let mut sums = [[d.start8(x.corrections); R]; T];
@@ -258,9 +354,9 @@ impl Format for Int8 {
                 }
             }
             for j in 0..GROUP / 4 {
-                let mut w = [d.bytes(rows[0].weights.add((group * 8 + j) * LINE)); R];
+                let mut w = [d.bytes(rows[0].weights.add(weights_at + j * LINE)); R];
                 for r in 1..R {
-                    w[r] = d.bytes(rows[r].weights.add((group * 8 + j) * LINE));
+                    w[r] = d.bytes(rows[r].weights.add(weights_at + j * LINE));
                 }
                 for t in 0..T {
                     let x = d.inputs(x.values.add(t * x.groups * GROUP + 4 * j));
@@ -270,7 +366,7 @@ impl Format for Int8 {
                 }
             }
             for r in 0..R {
-                let scales = d.scales(rows[r].scales.add(group * 2 * TILE_ROWS));
+                let scales = d.scales(rows[r].scales.add(scales_at));
                 for t in 0..T {
                     let scale = d.scaled(scales, x.scales.add(t * x.groups));
                     lanes[t][r] = d.mul_add(d.finish8(sums[t][r]), scale, lanes[t][r]);
@@ -291,6 +387,8 @@ impl Format for Int4 {
         x: Inputs,
         group: usize,
     ) {
+        let (scales_at, weights_at) =
+            (Self::FORMAT.scales_at(group), Self::FORMAT.weights_at(group));
         // SAFETY: by the contract.
         unsafe {
             let mut sums = [[d.start4(x.corrections); R]; T];
@@ -301,9 +399,9 @@ impl Format for Int4 {
                 }
             }
             for j in 0..GROUP / 8 {
-                let mut w = [d.nibbles(rows[0].weights.add((group * 4 + j) * LINE)); R];
+                let mut w = [d.nibbles(rows[0].weights.add(weights_at + j * LINE)); R];
                 for r in 1..R {
-                    w[r] = d.nibbles(rows[r].weights.add((group * 4 + j) * LINE));
+                    w[r] = d.nibbles(rows[r].weights.add(weights_at + j * LINE));
                 }
                 for half in 0..2 {
                     for t in 0..T {
@@ -316,7 +414,7 @@ impl Format for Int4 {
                 }
             }
             for r in 0..R {
-                let scales = d.scales(rows[r].scales.add(group * 2 * TILE_ROWS));
+                let scales = d.scales(rows[r].scales.add(scales_at));
                 for t in 0..T {
                     let scale = d.scaled(scales, x.scales.add(t * x.groups));
                     let sum = d.finish4(sums[t][r], x.corrections.add(t * x.groups));

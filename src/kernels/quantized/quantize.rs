@@ -84,23 +84,29 @@ fn quantize_tile<S: Simd>(
     format: TileFormat,
     out: &mut [u8],
 ) -> Option<usize> {
-    let (scales, weights) = out.split_at_mut(TileFormat::scale_bytes(matrix.cols));
-    scales.fill(0);
-    weights.fill(match format {
+    let groups = matrix.cols.div_ceil(GROUP);
+    let zero = match format {
         TileFormat::Int8 => 128,
         TileFormat::Int4 => 0x88,
-    });
+    };
+    for group in 0..groups {
+        let weights = format.weights_at(group);
+        out[weights..][..format.group_bytes()].fill(zero);
+        if group % 2 == 0 {
+            out[weights - LINE..weights].fill(0);
+        }
+    }
     let mut bad = None;
     for (r, row) in rows.enumerate() {
-        let groups = weights.chunks_exact_mut(format.group_bytes());
-        for (group, weights) in groups.enumerate() {
+        for group in 0..groups {
             let w = load_group(s, matrix, row, group * GROUP);
             let Some((scale, codes)) = choose(s, format, w) else {
                 bad = bad.or(Some(row));
                 continue;
             };
-            let at = 2 * (group * TILE_ROWS + r);
-            scales[at..at + 2].copy_from_slice(&scale.to_le_bytes());
+            let at = format.scales_at(group) + 2 * r;
+            out[at..at + 2].copy_from_slice(&scale.to_le_bytes());
+            let weights = &mut out[format.weights_at(group)..][..format.group_bytes()];
             put_group(s, format, codes, r, weights);
         }
     }

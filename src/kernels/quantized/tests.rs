@@ -69,13 +69,28 @@ fn a_widened_row_is_what_the_layout_says() {
             for (n, wide) in wide.into_iter().enumerate() {
                 let (row, col) = (n / cols, n % cols);
                 let tile = &tiles[row / 16 * tile_bytes..][..tile_bytes];
-                let (scales, weights) = tile.split_at(TileFormat::scale_bytes(cols));
-                let at = 2 * (col / 32 * 16 + row % 16);
-                let scale = f16::from_le_bytes([scales[at], scales[at + 1]]).to_f32();
-                let group = &weights[col / 32 * format.group_bytes()..];
+                let at = format.scales_at(col / 32) + 2 * (row % 16);
+                let scale = f16::from_le_bytes([tile[at], tile[at + 1]]).to_f32();
+                let group = &tile[format.weights_at(col / 32)..];
                 let code = i32::from(format.stored(group, row % 16, col % 32)) - format.offset();
                 assert_eq!(wide, code as f32 * scale, "{format:?} {row} {col}");
             }
+        }
+    }
+}
+
+#[test]
+fn a_tile_is_full_and_nothing_in_it_overlaps() {
+    for format in TileFormat::ALL {
+        for groups in 1..9 {
+            let mut uses = vec![0; format.tile_bytes(32 * groups)];
+            for group in 0..groups {
+                uses[format.scales_at(group)..][..32].iter_mut().for_each(|n| *n += 1);
+                let weights = &mut uses[format.weights_at(group)..][..format.group_bytes()];
+                weights.iter_mut().for_each(|n| *n += 1);
+            }
+            let spare = uses.iter().filter(|&&n| n == 0).count();
+            assert!(uses.iter().all(|&n| n < 2) && spare == groups % 2 * 32, "{groups} groups");
         }
     }
 }
@@ -130,11 +145,11 @@ fn padding_is_worth_nothing() {
     for format in TileFormat::ALL {
         let w = normal(&mut Random(1), rows * cols, 1.0);
         let tiles = quantized(Isa::best(), &w, rows, cols, format);
-        let (scales, weights) = tiles.split_at(TileFormat::scale_bytes(cols));
-        assert!(scales.chunks(32).all(|group| group[2 * rows..].iter().all(|&b| b == 0)));
+        let scales = |group| &tiles[format.scales_at(group)..][..32];
+        assert!((0..2).all(|group| scales(group)[2 * rows..].iter().all(|&b| b == 0)));
         for col in 40 - 32..32 {
             for row in 0..rows {
-                let group = &weights[format.group_bytes()..];
+                let group = &tiles[format.weights_at(1)..];
                 assert_eq!(i32::from(format.stored(group, row, col)), format.offset());
             }
         }
