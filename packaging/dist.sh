@@ -32,13 +32,10 @@ done
 find examples/demo-model -maxdepth 1 -type f ! -name '.*' \
     -exec cp '{}' "$stage/examples/demo-model/" ';'
 cp LICENSE "$stage/LICENSE"
-# What the linker of Zig added: its runtime, and LLVM's unwinder.
-if [ -n "${ZIG:-}" ]; then
-    zig=$(dirname "$(realpath "$(command -v "$ZIG")")")
-    copy() { [ ! -f "$zig/$1" ] || install -m 644 "$zig/$1" "$stage/share/doc/qwen35/$2"; }
-    copy LICENSE zig-license.txt
-    copy lib/libunwind/LICENSE.TXT llvm-libunwind-license.txt
-fi
+# Of what its linker added.
+for text in "$BUILD"/portable/licenses/*; do
+    [ ! -f "$text" ] || install -m 644 "$text" "$stage/share/doc/qwen35/$(basename "$text")"
+done
 
 # The oldest C library it runs on is the newest symbol version that any of the files asks for.
 glibc=$(objdump -T "$stage"/bin/* "$stage/lib/libqwen35.so.$version" |

@@ -34,11 +34,12 @@ uninstall:
 	@$(PACKAGING) packaging/install.sh uninstall
 
 dist: portable
-	@BUILD='$(BUILD)' STRIP='$(STRIP)' ZIG='$(ZIG)' packaging/dist.sh
+	@BUILD='$(BUILD)' STRIP='$(STRIP)' packaging/dist.sh
 
 # The library and the programs that go to other machines.
 ifeq ($(ZIG),)
 portable: library $(addprefix $(STANDALONE)/,$(HOSTS))
+	@rm -rf $(PORTABLE)/licenses
 	@mkdir -p $(PORTABLE)
 	@cp $(BUILD)/libqwen35.so.0 $(addprefix $(STANDALONE)/,$(HOSTS)) $(PORTABLE)/
 else

@@ -9,11 +9,17 @@ set -eu
 cd "$(dirname "$0")/.."
 
 out=$BUILD/portable
-mkdir -p "$out"
+mkdir -p "$out/licenses"
 archive=$BUILD/libqwen35.a
 export ZIG_GLOBAL_CACHE_DIR="${ZIG_GLOBAL_CACHE_DIR:-$out/cache}"
 export ZIG_LOCAL_CACHE_DIR="${ZIG_LOCAL_CACHE_DIR:-$out/cache}"
 link() { "$ZIG" cc -target "x86_64-linux-gnu.$GLIBC" "$@" "$archive" -lunwind -lpthread -ldl -lm; }
+
+# What the linker adds, its runtime and the unwinder, has licences of its own.
+zig=$(dirname "$(realpath "$(command -v "$ZIG")")")
+copy() { [ ! -f "$zig/$1" ] || cp "$zig/$1" "$out/licenses/$2"; }
+copy LICENSE zig-license.txt
+copy lib/libunwind/LICENSE.TXT llvm-libunwind-license.txt
 
 # It exports what the library that cargo linked does, and no more.
 symbols=$(nm -D --defined-only --format=just-symbols "$BUILD/libqwen35.so.0")

@@ -453,6 +453,9 @@ fn an_archive_for_other_machines() {
         assert!(asked <= stated, "{file:?} asks for glibc {asked:?}, {stated:?} is stated");
         assert!(!zig.exists() || stated <= (2, 17), "made with Zig for glibc {stated:?}");
     }
+    for text in ["zig-license.txt", "llvm-libunwind-license.txt"] {
+        assert_eq!(found.contains(&format!("share/doc/qwen35/{text}")), zig.exists(), "{text}");
+    }
     // Linked anew, the library is what it was: its symbols, its flags.
     let symbols = output(command("nm").args(["-D", "--defined-only", "-f", "posix"]).arg(&library));
     let mut symbols: Vec<&str> =

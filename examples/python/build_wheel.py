@@ -58,6 +58,10 @@ def main() -> None:
     files[f"{info}/licenses/third-party-licenses.txt"] = read(
         ROOT, "packaging", "third-party-licenses.txt"
     )
+    # Of what the linker added, see packaging/portable.sh.
+    more = os.path.join(os.path.dirname(os.path.abspath(library)), "licenses")
+    for name in sorted(os.listdir(more)) if os.path.isdir(more) else ():
+        files[f"{info}/licenses/{name}"] = read(more, name)
     files[f"{info}/METADATA"] = (
         f"Metadata-Version: 2.1\nName: qwen35\nVersion: {version}\nSummary: {SUMMARY}\n"
         "License: Apache-2.0\nRequires-Python: >=3.8\n"

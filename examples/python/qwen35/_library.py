@@ -49,11 +49,23 @@ def load(path: Union[None, str, "os.PathLike[str]"] = None) -> Any:
     if found != _abi.QWEN_ABI_VERSION:
         raise ImportError(f"{path} has ABI {found}, this package needs {_abi.QWEN_ABI_VERSION}")
     for name, (result, parameters) in _abi.FUNCTIONS.items():
-        function = getattr(library, name)
+        try:
+            function = getattr(library, name)
+        except AttributeError:
+            raise ImportError(
+                f"{path} has no {name}: it is version {version_of(library)}, older than this package"
+            ) from None
         function.restype = result
         function.argtypes = parameters
     _library = library
     return library
+
+
+def version_of(library: Any) -> str:
+    """What a library says of itself before its functions are declared."""
+    library.qwen_version.restype = ctypes.c_char_p
+    text: bytes = library.qwen_version()
+    return text.decode()
 
 
 def version() -> str:
