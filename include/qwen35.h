@@ -225,10 +225,11 @@ typedef int32_t qwen_weights;
 typedef int32_t qwen_compute;
 
 /**
- * Called on the calling thread while qwen_model_open() reads weights: done of total bytes
- * of the checkpoint are read. A return value other than 0 ends the call within some
- * milliseconds with QWEN_CANCELLED. No lock is held. It must return: an exception or
- * longjmp() through the library is undefined.
+ * Called on the calling thread while qwen_model_open() and its kin read weights: done of
+ * total bytes of the checkpoint are read. (Where the host reads, each byte counts twice: when
+ * it is read, and when it is used.) A return value other than 0 ends the call with
+ * QWEN_CANCELLED, within some milliseconds, or after the read of the host in progress. No
+ * lock is held. It must return: an exception or longjmp() through the library is undefined.
  */
 typedef int32_t (*qwen_open_callback)(uint64_t done, uint64_t total, void *user);
 
@@ -260,7 +261,10 @@ typedef struct {
     qwen_weights weights;
     /** How products with weights are computed. */
     qwen_compute compute;
-    /** NULL, or what qwen_model_open() tells how far it has come; it may end it. */
+    /**
+     * NULL, or what qwen_model_open() and the other ways to open tell how far they have
+     * come; it may end them.
+     */
     qwen_open_callback progress;
     /** Handed to progress; never looked at. */
     void *user;
@@ -531,7 +535,8 @@ qwen_status qwen_model_open_memory(const void *data,
  * options: NULL, or options, used during the call.
  * model: receives a handle owned by the caller, for qwen_model_free(); NULL on failure.
  *
- * Returns as qwen_model_open(), with QWEN_ERROR_IO where read failed.
+ * Returns as qwen_model_open(), with QWEN_ERROR_IO where read failed. The progress callback
+ * of the options is called between reads and can end the call.
  */
 qwen_status qwen_model_open_reader(uint64_t size,
                                    qwen_read_callback read,
@@ -574,6 +579,99 @@ qwen_status qwen_model_warm_up(const qwen_model *model,
 /** For qwen_model_estimate(). */
 #define QWEN_MODEL_COST_INIT \
     { (uint32_t)sizeof(qwen_model_cost), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* ======================================================================================
+ * A folder that the host reads
+ * ====================================================================================== */
+
+/**
+ * What a qwen_file_open_callback returns if there is no file of that name: some files of a
+ * checkpoint need not be there.
+ */
+#define QWEN_FILE_MISSING 1
+
+/**
+ * Opens a file of a checkpoint folder.
+ *
+ * name, length: as the file is called in the folder, "config.json" or
+ * "model-00001-of-00003.safetensors" say; UTF-8, with a NUL behind it that length does not
+ * count; valid during the call. It never leads out of the folder, but an index may name files
+ * in folders below, as "a/b.safetensors".
+ * file: receives what the other callbacks are to be given for it; may stay NULL.
+ * size: receives its length in bytes.
+ *
+ * Returns 0; QWEN_FILE_MISSING if there is none; anything else ends the opening with
+ * QWEN_ERROR_IO.
+ *
+ * This and the other two are called on the thread that opens the model, during that call,
+ * under no lock, and must not use the model. They must return: an exception or longjmp()
+ * through the library is undefined.
+ */
+typedef int32_t (*qwen_file_open_callback)(const char *name,
+                                           size_t length,
+                                           void **file,
+                                           uint64_t *size,
+                                           void *user);
+
+/**
+ * Reads length bytes of a file from offset on into buffer: all of them, or it fails. They lie
+ * within the size that was given. 8 MiB at most are asked for at once, and 1 KiB often.
+ * Returns 0; anything else ends the opening with QWEN_ERROR_IO.
+ */
+typedef int32_t (*qwen_file_read_callback)(void *file,
+                                           uint64_t offset,
+                                           void *buffer,
+                                           size_t length,
+                                           void *user);
+
+/**
+ * Closes a file: called once for each that was opened, before the opening of the model
+ * returns.
+ */
+typedef void (*qwen_file_close_callback)(void *file, void *user);
+
+/** How the host reads a folder. */
+typedef struct {
+    /** sizeof(qwen_file_callbacks) */
+    uint32_t struct_size;
+    /** 0. */
+    uint32_t flags;
+    /** Must be set. */
+    qwen_file_open_callback open;
+    /** Must be set. */
+    qwen_file_read_callback read;
+    /** NULL if there is nothing to do. */
+    qwen_file_close_callback close;
+} qwen_file_callbacks;
+
+/**
+ * Opens a Hugging Face folder that the host reads: out of a pak file, decrypting, from a
+ * network. The files are those of qwen_model_open(), but for weights: model.safetensors, else
+ * what model.safetensors.index.json names. Further templates in additional_chat_templates/
+ * are not looked for.
+ *
+ * Small files are read whole, of weight files the header, samples for the fingerprint, and
+ * then the tensors of the text model, one after the other; vision and drafting weights are
+ * not read. What is read is kept in memory, as stored or quantized (options->weights), so
+ * that more than one tensor at a time is never there twice. A packed file takes fewer reads:
+ * qwen_model_open_reader().
+ *
+ * files: the callbacks, used during the call.
+ * user: handed to them; never looked at.
+ * options: NULL, or options, used during the call. Their progress callback counts each byte
+ * twice, when it is read and when it is used, and can end the call between two reads.
+ * model: receives a handle owned by the caller, for qwen_model_free(); NULL on failure.
+ *
+ * Returns as qwen_model_open(). All files that were opened are closed again.
+ */
+qwen_status qwen_model_open_files(const qwen_file_callbacks *files,
+                                  void *user,
+                                  const qwen_model_options *options,
+                                  qwen_model **model);
+
+/** The callbacks: set open and read. */
+#define QWEN_FILE_CALLBACKS_INIT \
+    { (uint32_t)sizeof(qwen_file_callbacks), 0, NULL, NULL, NULL }
 
 /* ======================================================================================
  * Packed files

@@ -207,19 +207,25 @@ inline Result<bool> ended(qwen_status status) {
     return status != QWEN_CANCELLED;
 }
 
+// The options, with their progress function, which is called while they live.
+inline qwen_model_options watched(const ModelOptions &options) {
+    qwen_model_options raw = options.raw();
+    if (options.progress) {
+        raw.progress = [](std::uint64_t done, std::uint64_t total, void *user) -> std::int32_t {
+            return (*static_cast<const ModelOptions *>(user)).progress(done, total) ? 0 : 1;
+        };
+        raw.user = const_cast<ModelOptions *>(&options);
+    }
+    return raw;
+}
+
 } // namespace detail
 
 // An opened checkpoint. Sessions keep it open when it is destroyed before them.
 class Model {
   public:
     static Result<Model> open(std::string_view path, const ModelOptions &options = {}) {
-        qwen_model_options raw = options.raw();
-        if (options.progress) {
-            raw.progress = [](std::uint64_t done, std::uint64_t total, void *user) -> std::int32_t {
-                return (*static_cast<const ModelOptions *>(user)).progress(done, total) ? 0 : 1;
-            };
-            raw.user = const_cast<ModelOptions *>(&options);
-        }
+        const qwen_model_options raw = detail::watched(options);
         qwen_model *handle = nullptr;
         qwen_status status = qwen_model_open(path.data(), path.size(), &raw, &handle);
         if (status != QWEN_OK) return Error::last(status);
@@ -230,14 +236,14 @@ class Model {
     template <typename Owner>
     static Result<Model> open_memory(const void *data, std::size_t size, Owner owner,
                                      const ModelOptions &options = {}) {
-        const qwen_model_options raw = options.raw();
+        const qwen_model_options raw = detail::watched(options);
         Owner *kept = new (std::nothrow) Owner(std::move(owner));
         if (kept == nullptr) return Error(QWEN_ERROR_OUT_OF_MEMORY, "out of memory");
         qwen_model *handle = nullptr;
         qwen_status status = qwen_model_open_memory(
             data, size, [](void *, std::size_t, void *user) { delete static_cast<Owner *>(user); },
             kept, &raw, &handle);
-        if (status < 0) return Error::last(status);
+        if (status != QWEN_OK) return Error::last(status);
         return Model(handle);
     }
     // A packed file of `size` bytes that read(offset, buffer, length) reads; false fails. It is
@@ -245,7 +251,7 @@ class Model {
     template <typename Read>
     static Result<Model> open_reader(std::uint64_t size, Read read,
                                      const ModelOptions &options = {}) {
-        const qwen_model_options raw = options.raw();
+        const qwen_model_options raw = detail::watched(options);
         qwen_model *handle = nullptr;
         qwen_status status = qwen_model_open_reader(
             size,
@@ -253,7 +259,33 @@ class Model {
                 return std::int32_t((*static_cast<Read *>(user))(offset, buffer, length) ? 0 : 1);
             },
             &read, &raw, &handle);
-        if (status < 0) return Error::last(status);
+        if (status != QWEN_OK) return Error::last(status);
+        return Model(handle);
+    }
+    // A Hugging Face folder that the host reads. open(name) gives a unique_ptr to a file, empty
+    // if there is none of that name; the file has size() and read(offset, buffer, length), of
+    // which false fails. They are used during the call, and must not throw.
+    template <typename Open>
+    static Result<Model> open_files(Open open, const ModelOptions &options = {}) {
+        using File = typename decltype(open(std::string_view()))::element_type;
+        const qwen_model_options raw = detail::watched(options);
+        qwen_file_callbacks files = QWEN_FILE_CALLBACKS_INIT;
+        files.open = [](const char *name, std::size_t length, void **file, std::uint64_t *size,
+                        void *user) {
+            auto found = (*static_cast<Open *>(user))(std::string_view(name, length));
+            if (found == nullptr) return std::int32_t(QWEN_FILE_MISSING);
+            *size = found->size();
+            *file = found.release();
+            return std::int32_t(0);
+        };
+        files.read = [](void *file, std::uint64_t offset, void *buffer, std::size_t length,
+                        void *) {
+            return std::int32_t(static_cast<File *>(file)->read(offset, buffer, length) ? 0 : 1);
+        };
+        files.close = [](void *file, void *) { delete static_cast<File *>(file); };
+        qwen_model *handle = nullptr;
+        qwen_status status = qwen_model_open_files(&files, &open, &raw, &handle);
+        if (status != QWEN_OK) return Error::last(status);
         return Model(handle);
     }
     // What the model at `path` and a session of `context` tokens take in memory.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::checkpoint::packed::{self, Element, Kind, PackedFile, Writer};
 use crate::checkpoint::{Checkpoint, Dtype, Tensor};
-use crate::engine::{Origin, weight_format};
+use crate::engine::{Origin, quantizer, weight_format};
 use crate::kernels::{Cancel, Compute, Isa, TileFormat};
 use crate::model::WeightFormat;
 use crate::model::loader::{is_quantized, quantized};
@@ -32,7 +32,7 @@ pub struct Packed {
     pub bytes: u64,
     /// Bytes of the weights in it.
     pub weight_bytes: u64,
-    /// The fingerprint of the checkpoint.
+    /// The fingerprint of the checkpoint, see [`Checkpoint::fingerprint`].
     pub fingerprint: u64,
 }
 
@@ -72,8 +72,7 @@ pub fn pack(
     table("tokenizer.ends", Element::U32, &[tables.ends.len() / 4], &tables.ends)?;
     table("tokenizer.merges", Element::U32, &[tables.merges.len() / 12, 3], &tables.merges)?;
 
-    // The source is read twice, once for the fingerprint.
-    let total = 2 * checkpoint.text_bytes();
+    let total = checkpoint.text_bytes();
     let mut tell = |done: u64| match progress(done, total) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Error::cancelled("packing was cancelled")),
@@ -83,7 +82,8 @@ pub fn pack(
     let (mut done, mut weight_bytes) = (0, 0);
     let mut advance = |bytes: u64| {
         done += bytes;
-        tell(done)
+        // Rounding of pieces must not let the count end late.
+        tell(done.min(total))
     };
     for (name, shape) in checkpoint.text_tensors() {
         advance(0)?;
@@ -105,8 +105,10 @@ pub fn pack(
         writer.section(Kind::Weights, &name, element, &shape, tensor.as_bytes())?;
         weight_bytes += tensor.bytes();
     }
-    let fingerprint = fingerprint(&checkpoint, &mut |read| tell((done + read).min(total)))?;
-    let bytes = writer.finish(packed::Header { weight_format: number_of(format), fingerprint })?;
+    let fingerprint = checkpoint.fingerprint()?;
+    let quantizer = quantizer(&checkpoint, format);
+    let weight_format = number_of(format);
+    let bytes = writer.finish(packed::Header { weight_format, quantizer, fingerprint })?;
     // The file is there: too late to cancel.
     let _ = progress(total, total);
     Ok(Packed { bytes, weight_bytes, fingerprint })
@@ -161,32 +163,6 @@ fn number_of(format: WeightFormat) -> u32 {
         WeightFormat::Int8 => 1,
         WeightFormat::Int4 => 2,
     }
-}
-
-/// The fingerprint of a checkpoint. Of a packed file it is known, else all tensors are read.
-fn fingerprint(
-    checkpoint: &Checkpoint,
-    progress: &mut dyn FnMut(u64) -> Result<()>,
-) -> Result<u64> {
-    if let Some(file) = checkpoint.packed() {
-        return Ok(file.fingerprint());
-    }
-    let mut fingerprint = packed::Fingerprint::new(&checkpoint.documents()?.0);
-    let mut tensors = checkpoint.text_tensors();
-    tensors.sort_unstable();
-    let mut done = 0;
-    for (name, shape) in &tensors {
-        let tensor = checkpoint.tensor(name, shape)?;
-        // In parts, so that the answer of `progress` does not wait for a large one.
-        let mut sum = packed::Checksum::new();
-        for part in tensor.as_bytes().chunks(16 << 20) {
-            sum.update(part);
-            done += part.len() as u64;
-            progress(done)?;
-        }
-        fingerprint.tensor(name, &tensor.dtype().to_string(), shape, sum.finish());
-    }
-    Ok(fingerprint.finish())
 }
 
 /// Checks all of the packed file at `path`, weights and padding included, and that a model can

@@ -132,6 +132,11 @@ fn handles() {
 }
 
 #[test]
+fn files_of_the_host() {
+    run_c("files", Link::Shared, &[&toy::model().path()]);
+}
+
+#[test]
 fn opening_and_packing() {
     run_c("open", Link::Shared, &[&toy::model().path(), &TempDir::new().path()]);
 }
@@ -298,6 +303,8 @@ fn every_function_with_every_pointer_null() {
         ("qwen_model_open_memory", "options"),
         ("qwen_model_open_reader", "user"),
         ("qwen_model_open_reader", "options"),
+        ("qwen_model_open_files", "user"),
+        ("qwen_model_open_files", "options"),
         ("qwen_model_estimate", "options"),
         ("qwen_model_warm_up", "callback"),
         ("qwen_model_warm_up", "user"),
@@ -473,6 +480,7 @@ fn value_for(kind: &str, name: &str, function: &str) -> String {
         }
         ("qwen_work_callback", _) => "on_work".into(),
         ("qwen_read_callback", _) => "on_read".into(),
+        ("const qwen_file_callbacks *", _) => "&files".into(),
         ("qwen_release_callback", _) => "on_release".into(),
         ("void *", _) => "&number".into(),
         other => panic!("{function}: no value for {other:?}; add one"),
@@ -541,6 +549,34 @@ static int32_t on_read(uint64_t offset, void *buffer, size_t length, void *user)
     memcpy(buffer, file + offset, length);
     return 0;
 }
+
+static int32_t open_file(const char *name, size_t length, void **opened, uint64_t *size,
+                         void *user) {
+    char whole[4096];
+    (void)user, (void)length;
+    snprintf(whole, sizeof whole, "%s/%s", path, name);
+    FILE *stream = fopen(whole, "rb");
+    if (stream == NULL) {
+        return QWEN_FILE_MISSING;
+    }
+    CHECK(fseek(stream, 0, SEEK_END) == 0);
+    *size = (uint64_t)ftell(stream);
+    *opened = stream;
+    return 0;
+}
+
+static int32_t read_file(void *opened, uint64_t offset, void *buffer, size_t length, void *user) {
+    (void)user;
+    CHECK(fseek(opened, (long)offset, SEEK_SET) == 0);
+    return fread(buffer, 1, length, opened) == length ? 0 : 1;
+}
+
+static void close_file(void *opened, void *user) {
+    (void)user;
+    fclose(opened);
+}
+
+static qwen_file_callbacks files = {sizeof files, 0, open_file, read_file, close_file};
 
 static void on_release(void *data, size_t length, void *user) {
     (void)data, (void)length, (void)user;

@@ -35,6 +35,13 @@ const SECTIONS: &[(&str, &str, &str)] = &[
          { (uint32_t)sizeof(qwen_model_cost), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }",
     ),
     (
+        "A folder that the host reads",
+        "files",
+        "/** The callbacks: set open and read. */\n\
+         #define QWEN_FILE_CALLBACKS_INIT \\\n    \
+         { (uint32_t)sizeof(qwen_file_callbacks), 0, NULL, NULL, NULL }",
+    ),
+    (
         "Packed files",
         "pack",
         "/** Default options: qwen_pack_options options = QWEN_PACK_OPTIONS_INIT; */\n\

@@ -115,6 +115,9 @@ fn quantized_weights_are_packed() {
         for options in [options(), quantizing] {
             let from_file = Model::open(&file, &options).unwrap();
             same(&from_folder, &from_file);
+            // What is saved with one goes on with the other.
+            assert_eq!(from_file.fingerprint().unwrap(), report.fingerprint);
+            assert_eq!(from_folder.fingerprint().unwrap(), report.fingerprint);
             assert_eq!(from_file.weight_bytes(), report.weight_bytes);
         }
         verify(&file, &mut go_on).unwrap();
@@ -254,7 +257,7 @@ fn open(bytes: &[u8]) -> Result<Model, Error> {
         }
     }
     let memory = Memory(Arc::new(Aligned::new(bytes)), bytes.len());
-    Model::open_memory(Box::new(memory), &options())
+    Model::open_memory(Box::new(memory), &options(), &mut |_, _| true)
 }
 
 /// Bytes that begin at a cache line.
@@ -429,7 +432,7 @@ fn memory_is_used_in_place_when_aligned_and_released_once() {
         let released = Arc::new(AtomicUsize::new(0));
         let moved = Arc::new(Aligned::new(&[&vec![0; skip][..], &bytes].concat()));
         let lent = Lent { bytes: moved, skip, length: bytes.len(), released: released.clone() };
-        let model = Model::open_memory(Box::new(lent), &options()).unwrap();
+        let model = Model::open_memory(Box::new(lent), &options(), &mut |_, _| true).unwrap();
         let in_place = skip % 64 == 0;
         assert_eq!(released.load(Ordering::SeqCst), usize::from(!in_place), "skip {skip}");
         same(&from_folder, &model);
@@ -452,7 +455,7 @@ fn a_file_is_read_by_the_host() {
         to.copy_from_slice(&bytes[at..at + to.len()]);
         Ok(())
     };
-    let model = Model::open_reader(size, &mut read, &options()).unwrap();
+    let model = Model::open_reader(size, &mut read, &options(), &mut |_, _| true).unwrap();
     same(&from_folder, &model);
     for wrong in [0, 5, 127, size - 1, size + 1, u64::MAX] {
         let mut asked = 0;
@@ -462,7 +465,7 @@ fn a_file_is_read_by_the_host() {
             to.copy_from_slice(&bytes[at..at + to.len()]);
             Ok(())
         };
-        assert!(Model::open_reader(wrong, &mut read, &options()).is_err());
+        assert!(Model::open_reader(wrong, &mut read, &options(), &mut |_, _| true).is_err());
         assert!(asked <= HEADER, "{asked}");
     }
     // Whenever the host fails, its own error comes back.
@@ -477,7 +480,7 @@ fn a_file_is_read_by_the_host() {
             to.copy_from_slice(&bytes[at..at + to.len()]);
             Ok(())
         };
-        match Model::open_reader(size, &mut read, &options()) {
+        match Model::open_reader(size, &mut read, &options(), &mut |_, _| true) {
             Err(error) => assert!(error.message().contains("the pak file is gone"), "{error}"),
             Ok(_) => assert!(calls <= fail),
         }

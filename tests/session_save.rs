@@ -11,14 +11,17 @@ mod tiny_tokenizer;
 mod toy;
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use qwen35::chat::ChatRequest;
+use qwen35::pack::{PackOptions, pack};
 use qwen35::sampling::SamplingOptions;
 use qwen35::session::{MAX_ATTACHMENT, SaveOptions};
-use qwen35::{ChatEncoding, ErrorKind, Model, ModelOptions, Next, Session, SessionOptions};
+use qwen35::{ChatEncoding, ComputeMode, ErrorKind, Model, ModelOptions, Next};
+use qwen35::{Session, SessionOptions, WeightFormat};
 use temp::TempDir;
 
 const ALL: SaveOptions = SaveOptions { without_marks: false };
@@ -324,6 +327,22 @@ fn foreign_states_are_refused() {
     let copy = toy::model();
     assert_eq!(open(copy.path()).fingerprint().unwrap(), model.fingerprint().unwrap());
 
+    // Of other weights made from it, or of another way of computing, it says which.
+    let options = |weights, compute| ModelOptions { weights, compute, ..ModelOptions::default() };
+    for (options, name) in [
+        (options(WeightFormat::Int4, None), "int4.1 fast"),
+        (options(WeightFormat::Int8, Some(ComputeMode::Exact)), "int8.1 exact"),
+        (options(WeightFormat::Stored, Some(ComputeMode::Fast)), "stored fast"),
+    ] {
+        let other = Model::open(copy.path(), &options).unwrap();
+        let mut foreign = session(&other, 1);
+        foreign.feed(&ids(10)).unwrap();
+        let saved = foreign.save_to_memory(ALL).unwrap();
+        refused(&target, &saved, &[ErrorKind::Unsupported], name);
+        let error = target.restore(&mut &saved[..], saved.len() as u64).unwrap_err();
+        assert!(error.message().contains(name), "{error}");
+    }
+
     // Longer than this session may be.
     let mut long = session(&model, 1);
     long.feed(&ids(100)).unwrap();
@@ -343,6 +362,30 @@ fn foreign_states_are_refused() {
     let limit = vec![0; MAX_ATTACHMENT + 1];
     assert_eq!(target.set_attachment(&limit).unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert_eq!(target.attachment(), b"mine");
+}
+
+/// A state goes with the model, not with the file it was opened from: what was saved on the
+/// folder goes on with what was packed of it, and the other way round.
+#[test]
+fn states_go_from_folder_to_packed_file_and_back() {
+    let (directory, _) = model();
+    for weights in [WeightFormat::Stored, WeightFormat::Int8, WeightFormat::Int4] {
+        let path = directory.join("packed.qwen");
+        let packing = PackOptions { weights, threads: 1 };
+        pack(directory.path(), &path, &packing, &mut |_, _| ControlFlow::Continue(())).unwrap();
+        let options = ModelOptions { weights, threads: 1, ..ModelOptions::default() };
+        let folder = Model::open(directory.path(), &options).unwrap();
+        let packed = Model::open(&path, &ModelOptions::default()).unwrap();
+        for (from, to) in [(&folder, &packed), (&packed, &folder)] {
+            let mut first = session(from, 7);
+            first.feed(&ids(50)).unwrap();
+            let saved = first.save_to_memory(ALL).unwrap();
+            let mut second = session(to, 1);
+            second.restore(&mut &saved[..], saved.len() as u64).unwrap();
+            assert_eq!(generate(&mut second, 20), generate(&mut first, 20));
+            assert_eq!(logits(&mut second), logits(&mut first));
+        }
+    }
 }
 
 #[test]

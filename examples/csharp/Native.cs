@@ -84,6 +84,25 @@ namespace Qwen35
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
     public unsafe delegate int qwen_work_callback(ulong done, ulong total, void* user);
 
+    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+    public unsafe delegate int qwen_file_open_callback(byte* name, UIntPtr length, void** file, ulong* size, void* user);
+
+    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+    public unsafe delegate int qwen_file_read_callback(void* file, ulong offset, void* buffer, UIntPtr length, void* user);
+
+    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+    public unsafe delegate void qwen_file_close_callback(void* file, void* user);
+
+    [StructLayout(LayoutKind.Sequential)]
+    public unsafe struct qwen_file_callbacks
+    {
+        public uint struct_size;
+        public uint flags;
+        public IntPtr open;
+        public IntPtr read;
+        public IntPtr close;
+    }
+
     [StructLayout(LayoutKind.Sequential)]
     public unsafe struct qwen_pack_options
     {
@@ -379,6 +398,10 @@ namespace Qwen35
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_model_warm_up(ModelHandle model, qwen_work_callback callback, void* user);
+        public const int QWEN_FILE_MISSING = 1;
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_model_open_files(qwen_file_callbacks* files, void* user, qwen_model_options* options, out ModelHandle model);
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_pack(byte* source, UIntPtr source_length, byte* destination, UIntPtr destination_length, qwen_pack_options* options, qwen_work_callback callback, void* user, qwen_pack_info* info);

@@ -98,6 +98,28 @@ qwen_status qwen_model_estimate(const char *path,
 qwen_status qwen_model_warm_up(const qwen_model *model,
                                qwen_work_callback callback,
                                void *user);
+typedef int32_t (*qwen_file_open_callback)(const char *name,
+                                           size_t length,
+                                           void **file,
+                                           uint64_t *size,
+                                           void *user);
+typedef int32_t (*qwen_file_read_callback)(void *file,
+                                           uint64_t offset,
+                                           void *buffer,
+                                           size_t length,
+                                           void *user);
+typedef void (*qwen_file_close_callback)(void *file, void *user);
+typedef struct {
+    uint32_t struct_size;
+    uint32_t flags;
+    qwen_file_open_callback open;
+    qwen_file_read_callback read;
+    qwen_file_close_callback close;
+} qwen_file_callbacks;
+qwen_status qwen_model_open_files(const qwen_file_callbacks *files,
+                                  void *user,
+                                  const qwen_model_options *options,
+                                  qwen_model **model);
 typedef struct {
     uint32_t struct_size;
     uint32_t flags;
@@ -530,6 +552,7 @@ abi.constants = {
     QWEN_LOG_WARNING = 1,
     QWEN_LOG_INFO = 2,
     QWEN_LOG_DEBUG = 3,
+    QWEN_FILE_MISSING = 1,
     QWEN_TEXT_ADDED_TOKENS = 1,
     QWEN_TEXT_SKIP_SPECIAL = 2,
     QWEN_TOKEN_ADDED = 1,
@@ -585,6 +608,7 @@ abi.structs = {
     qwen_model_options = {"struct_size", "flags", "threads", "isa", "log", "log_user", "log_level", "reserved", "weights", "compute", "progress", "user", "prefix_cache_bytes"},
     qwen_model_info = {"struct_size", "has_weights", "has_chat_template", "token_count", "vocab_size", "context_limit", "hidden_size", "layer_count", "threads", "isa", "weight_bytes", "weights", "compute"},
     qwen_model_cost = {"struct_size", "reserved", "weight_bytes", "mapped_bytes", "session_bytes", "session_start_bytes", "copy_bytes", "scratch_bytes", "kv_fp32_bytes", "kv_fp16_bytes", "kv_int8_bytes"},
+    qwen_file_callbacks = {"struct_size", "flags", "open", "read", "close"},
     qwen_pack_options = {"struct_size", "flags", "weights", "threads"},
     qwen_pack_info = {"struct_size", "reserved", "file_bytes", "weight_bytes", "fingerprint"},
     qwen_logit_bias = {"token", "bias"},

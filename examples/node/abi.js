@@ -44,6 +44,7 @@ const constants = {
   QWEN_LOG_WARNING: 1,
   QWEN_LOG_INFO: 2,
   QWEN_LOG_DEBUG: 3,
+  QWEN_FILE_MISSING: 1,
   QWEN_TEXT_ADDED_TOKENS: 1,
   QWEN_TEXT_SKIP_SPECIAL: 2,
   QWEN_TOKEN_ADDED: 1,
@@ -150,6 +151,16 @@ structs.qwen_model_cost = koffi.struct('qwen_model_cost', {
   kv_int8_bytes: 'uint64_t',
 });
 koffi.proto('int32_t qwen_work_callback(uint64_t done, uint64_t total, void *user)');
+koffi.proto('int32_t qwen_file_open_callback(const char *name, size_t length, void **file, uint64_t *size, void *user)');
+koffi.proto('int32_t qwen_file_read_callback(void *file, uint64_t offset, void *buffer, size_t length, void *user)');
+koffi.proto('void qwen_file_close_callback(void *file, void *user)');
+structs.qwen_file_callbacks = koffi.struct('qwen_file_callbacks', {
+  struct_size: 'uint32_t',
+  flags: 'uint32_t',
+  open: 'qwen_file_open_callback *',
+  read: 'qwen_file_read_callback *',
+  close: 'qwen_file_close_callback *',
+});
 structs.qwen_pack_options = koffi.struct('qwen_pack_options', {
   struct_size: 'uint32_t',
   flags: 'uint32_t',
@@ -305,6 +316,7 @@ const functions = {
   qwen_model_open_reader: 'qwen_status qwen_model_open_reader(uint64_t size, qwen_read_callback *read, void *user, const qwen_model_options *options, _Out_ qwen_model **model)',
   qwen_model_estimate: 'qwen_status qwen_model_estimate(const uint8_t *path, size_t path_length, const qwen_model_options *options, uint64_t context, _Inout_ qwen_model_cost *cost)',
   qwen_model_warm_up: 'qwen_status qwen_model_warm_up(const qwen_model *model, qwen_work_callback *callback, void *user)',
+  qwen_model_open_files: 'qwen_status qwen_model_open_files(const qwen_file_callbacks *files, void *user, const qwen_model_options *options, _Out_ qwen_model **model)',
   qwen_pack: 'qwen_status qwen_pack(const uint8_t *source, size_t source_length, const uint8_t *destination, size_t destination_length, const qwen_pack_options *options, qwen_work_callback *callback, void *user, _Inout_ qwen_pack_info *info)',
   qwen_pack_verify: 'qwen_status qwen_pack_verify(const uint8_t *path, size_t path_length, qwen_work_callback *callback, void *user)',
   qwen_tokenize: 'qwen_status qwen_tokenize(const qwen_model *model, const uint8_t *text, size_t length, uint32_t flags, _Out_ int32_t *tokens, size_t capacity, _Out_ size_t *needed)',

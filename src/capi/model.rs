@@ -70,10 +70,11 @@ const COMPUTE_MODES: [(qwen_compute, Option<ComputeMode>); 3] = [
     (QWEN_COMPUTE_FAST, Some(ComputeMode::Fast)),
 ];
 
-/// Called on the calling thread while qwen_model_open() reads weights: done of total bytes
-/// of the checkpoint are read. A return value other than 0 ends the call within some
-/// milliseconds with QWEN_CANCELLED. No lock is held. It must return: an exception or
-/// longjmp() through the library is undefined.
+/// Called on the calling thread while qwen_model_open() and its kin read weights: done of
+/// total bytes of the checkpoint are read. (Where the host reads, each byte counts twice: when
+/// it is read, and when it is used.) A return value other than 0 ends the call with
+/// QWEN_CANCELLED, within some milliseconds, or after the read of the host in progress. No
+/// lock is held. It must return: an exception or longjmp() through the library is undefined.
 pub type qwen_open_callback =
     Option<unsafe extern "C" fn(done: u64, total: u64, user: *mut c_void) -> i32>;
 
@@ -132,7 +133,8 @@ pub struct qwen_model_options {
     pub weights: qwen_weights,
     /// How products with weights are computed.
     pub compute: qwen_compute,
-    /// NULL, or what qwen_model_open() tells how far it has come; it may end it.
+    /// NULL, or what qwen_model_open() and the other ways to open tell how far they have
+    /// come; it may end them.
     pub progress: qwen_open_callback,
     /// Handed to progress; never looked at.
     pub user: *mut c_void,
@@ -248,12 +250,7 @@ pub unsafe extern "C" fn qwen_model_open(
         let out = Out::new("model", model)?;
         out.set(null_mut());
         let path = file_path("path", path, path_length)?;
-        let (callback, user) = progress(options)?;
-        let mut progress = |done, total| match callback {
-            // SAFETY: the host gave the function for being called so.
-            Some(callback) => callback(done, total, user) == 0,
-            None => true,
-        };
+        let mut progress = open_progress(options)?;
         let options = model_options(options)?;
         let model = Model::open_with_progress(path, &options, &mut progress)?;
         out.set(handle::create(model, ()));
@@ -304,16 +301,20 @@ pub(super) unsafe fn model_options(pointer: *const qwen_model_options) -> Result
     })
 }
 
-/// What is told how far opening has come.
+/// What is told how far opening has come, and says whether to go on.
 ///
 /// # Safety
-/// As [`options`].
-unsafe fn progress(
+/// As [`options`]; to be called during the call that the options were given to.
+pub(super) unsafe fn open_progress(
     pointer: *const qwen_model_options,
-) -> Result<(qwen_open_callback, *mut c_void)> {
+) -> Result<impl FnMut(u64, u64) -> bool> {
     // SAFETY: the caller's promise.
     let given = unsafe { options(pointer) }?;
-    Ok((given.progress, given.user))
+    Ok(move |done, total| match given.progress {
+        // SAFETY: the host gave the function for being called so.
+        Some(callback) => unsafe { callback(done, total, given.user) == 0 },
+        None => true,
+    })
 }
 
 /// What the constant `value` stands for.

@@ -7,7 +7,7 @@ use std::ptr::null_mut;
 use super::arguments::{Out, Sized32, array, fill};
 use super::guard::call;
 use super::handle;
-use super::model::{User, file_path, model_options, qwen_model, qwen_model_options};
+use super::model::{User, file_path, model_options, open_progress, qwen_model, qwen_model_options};
 use super::status::{Failure, QWEN_OK, qwen_status};
 use crate::checkpoint::HostMemory;
 use crate::{Error, ErrorKind, Model};
@@ -136,8 +136,9 @@ pub unsafe extern "C" fn qwen_model_open_memory(
         let memory = Box::new(lent);
         let out = Out::new("model", model)?;
         out.set(null_mut());
+        let mut progress = open_progress(options)?;
         let options = model_options(options)?;
-        let model = Model::open_memory(memory, &options)?;
+        let model = Model::open_memory(memory, &options, &mut progress)?;
         out.set(handle::create(model, ()));
         Ok(QWEN_OK)
     })
@@ -153,7 +154,8 @@ pub unsafe extern "C" fn qwen_model_open_memory(
 /// options: NULL, or options, used during the call.
 /// model: receives a handle owned by the caller, for qwen_model_free(); NULL on failure.
 ///
-/// Returns as qwen_model_open(), with QWEN_ERROR_IO where read failed.
+/// Returns as qwen_model_open(), with QWEN_ERROR_IO where read failed. The progress callback
+/// of the options is called between reads and can end the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qwen_model_open_reader(
     size: u64,
@@ -167,6 +169,7 @@ pub unsafe extern "C" fn qwen_model_open_reader(
         let out = Out::new("model", model)?;
         out.set(null_mut());
         let read = read.ok_or_else(|| Failure::argument("`read` is NULL"))?;
+        let mut progress = open_progress(options)?;
         let options = model_options(options)?;
         let mut read = |offset: u64, buffer: &mut [u8]| match read(
             offset,
@@ -180,7 +183,7 @@ pub unsafe extern "C" fn qwen_model_open_reader(
                 format!("the host's read of {} bytes at {offset} failed with {code}", buffer.len()),
             )),
         };
-        let model = Model::open_reader(size, &mut read, &options)?;
+        let model = Model::open_reader(size, &mut read, &options, &mut progress)?;
         out.set(handle::create(model, ()));
         Ok(QWEN_OK)
     })

@@ -1,12 +1,13 @@
 //! Where a checkpoint keeps its chat template, and the special tokens that go with it.
 
-use std::fs;
 use std::path::Path;
 
 use super::json::{Json, get};
 use crate::error::shown;
 use crate::{Error, Result, files};
 
+const TEMPLATE: &str = "chat_template.jinja";
+const CONFIG: &str = "tokenizer_config.json";
 /// No chat template is near this size; what is larger is not read.
 const MAX_FILE: u64 = 16 << 20;
 
@@ -26,30 +27,39 @@ pub(super) struct Found {
 /// `additional_chat_templates/`), then `chat_template` in `tokenizer_config.json`, which
 /// is a text or a list of named texts.
 pub(super) fn from_dir(dir: &Path) -> Result<Found> {
-    let config_path = dir.join("tokenizer_config.json");
-    let config = match read(&config_path)? {
+    let config_path = dir.join(CONFIG);
+    let config = read(&config_path)?;
+    found(from_folder(dir)?, config.as_deref(), &config_path)
+}
+
+/// As [`from_dir`], from the contents of `chat_template.jinja` and of `tokenizer_config.json`.
+pub(super) fn from_files(template: Option<&[u8]>, config: Option<&[u8]>) -> Result<Found> {
+    let text = |bytes: Option<&[u8]>, name| bytes.map(|b| decode(b.to_vec(), name)).transpose();
+    let template = text(template, Path::new(TEMPLATE))?;
+    let templates = template.map(|text| ("default".into(), text)).into_iter().collect();
+    let path = Path::new(CONFIG);
+    found(templates, text(config, path)?.as_deref(), path)
+}
+
+/// `templates`, or those of the configuration, whose text is `config`, if there are none.
+fn found(mut templates: Templates, config: Option<&str>, path: &Path) -> Result<Found> {
+    let config = match config.map(Json::parse) {
         None => Vec::new(),
-        Some(text) => match Json::parse(&text) {
-            Ok(Json::Object(entries)) => entries,
-            Ok(other) => {
-                return Err(format_error(
-                    &config_path,
-                    &format!("expected an object, found {}", other.kind()),
-                ));
-            }
-            Err(error) => return Err(format_error(&config_path, error.message())),
-        },
+        Some(Ok(Json::Object(entries))) => entries,
+        Some(Ok(other)) => {
+            return Err(format_error(path, &format!("expected an object, found {}", other.kind())));
+        }
+        Some(Err(error)) => return Err(format_error(path, error.message())),
     };
-    let mut templates = from_files(dir)?;
     if templates.is_empty() {
-        templates = from_config(&config_path, get(&config, "chat_template"))?;
+        templates = from_config(path, get(&config, "chat_template"))?;
     }
     Ok(Found { templates, special_tokens: special_tokens(&config) })
 }
 
-fn from_files(dir: &Path) -> Result<Templates> {
+fn from_folder(dir: &Path) -> Result<Templates> {
     let mut templates = Templates::new();
-    if let Some(text) = read(&dir.join("chat_template.jinja"))? {
+    if let Some(text) = read(&dir.join(TEMPLATE))? {
         templates.push(("default".into(), text));
     }
     if let Ok(entries) = fs::read_dir(dir.join("additional_chat_templates")) {
@@ -134,8 +144,12 @@ fn read(path: &Path) -> Result<Option<String>> {
     if !files::is_listed(path) {
         return Ok(None);
     }
-    // Not without its byte order mark: the engine of Transformers sees it, too.
-    String::from_utf8(files::read(path, MAX_FILE)?).map(Some).map_err(|error| {
+    decode(files::read(path, MAX_FILE)?, path).map(Some)
+}
+
+/// Not without its byte order mark: the engine of Transformers sees it, too.
+fn decode(bytes: Vec<u8>, path: &Path) -> Result<String> {
+    String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         format_error(path, &format!("not valid UTF-8 at byte {at}"))
     })

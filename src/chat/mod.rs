@@ -120,6 +120,23 @@ impl ChatTemplate {
             .map_err(|error| error.within(shown(dir)))
     }
 
+    /// As [`ChatTemplate::from_dir`], from the contents of `chat_template.jinja` and of
+    /// `tokenizer_config.json` where they are there.
+    ///
+    /// # Errors
+    /// As [`ChatTemplate::from_dir`], without `Io`.
+    pub fn from_files(
+        template: Option<&[u8]>,
+        config: Option<&[u8]>,
+        added_tokens: &[impl AsRef<str>],
+    ) -> Result<Option<ChatTemplate>> {
+        let found = load::from_files(template, config)?;
+        if found.templates.is_empty() {
+            return Ok(None);
+        }
+        Self::build(found.templates, found.special_tokens, added_tokens).map(Some)
+    }
+
     /// What [`ChatTemplate::from_dir`] reads, as one JSON document for a packed file. `None`
     /// if the folder has no template.
     ///

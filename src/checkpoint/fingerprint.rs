@@ -1,15 +1,19 @@
 //! Telling checkpoints apart, cheaply.
 
+use std::ops::Range;
+
 use super::packed::Checksum;
-use super::{Checkpoint, Config, LayerKind, names};
+use super::{Checkpoint, Config, Data, LayerKind, names};
+use crate::error::{Result, shown};
 
 /// Bytes of each tensor that are looked at, at its start, middle and end.
 const SAMPLE: usize = 1024;
 
 impl Checkpoint {
     /// A number that tells this model from others: what saved sessions are bound to. It costs
-    /// a few pages of each tensor, so that it can be taken whenever a model is opened. (The
-    /// fingerprint in the header of a packed file is another one, over every byte.)
+    /// a few pages of each tensor, so that it can be taken whenever a model is opened. A packed
+    /// file has that of the folder it was made from in its header, whatever its weights were
+    /// made into: there it costs nothing.
     ///
     /// It is the XXH64 of, in this order:
     /// * the numbers of the configuration that the arithmetic depends on (see
@@ -19,20 +23,41 @@ impl Checkpoint {
     ///   the middle and the last 1024 (all, where there are not more than 3072).
     ///
     /// So other sizes, another training run and a conversion to another element type change
-    /// it; splitting into other files, packing the weights as they are, other prefixes of
-    /// names, tokenizer and template do not.
+    /// it; splitting into other files, packing, other prefixes of names, tokenizer and template
+    /// do not.
     /// It finds mix-ups, not an edit that touches none of the bytes looked at, and not malice.
-    pub fn fingerprint(&self) -> u64 {
+    ///
+    /// # Errors
+    /// `Io` from a host that reads the files.
+    pub fn fingerprint(&self) -> Result<u64> {
+        if let Some(file) = self.packed() {
+            return Ok(file.fingerprint());
+        }
         let mut sum = Checksum::new();
         add_config(&mut sum, &self.config);
         let mut tensors = names::text_tensors(&self.config, self.has(names::HEAD));
         tensors.sort_unstable();
         for (name, _) in &tensors {
             let Some(place) = self.tensors.get(name) else { continue };
-            let bytes = &self.files[place.file].map.bytes()[place.entry.range.clone()];
-            add_tensor(&mut sum, name, &place.entry.dtype.to_string(), &place.entry.shape, bytes);
+            add_text(&mut sum, name);
+            add_text(&mut sum, &place.entry.dtype.to_string());
+            add_number(&mut sum, place.entry.shape.len() as u64);
+            place.entry.shape.iter().for_each(|&size| add_number(&mut sum, size as u64));
+            let file = &self.files[place.file];
+            for range in samples(place.entry.range.clone()) {
+                match &file.data {
+                    Data::Map(map) => sum.update(&map.bytes()[range]),
+                    Data::Host(host) => {
+                        let mut bytes = [0; 3 * SAMPLE];
+                        let bytes = &mut bytes[..range.len()];
+                        host.read(range.start as u64, bytes)
+                            .map_err(|e| e.within(shown(&file.path)))?;
+                        sum.update(bytes);
+                    }
+                }
+            }
         }
-        sum.finish()
+        Ok(sum.finish())
     }
 }
 
@@ -71,16 +96,14 @@ fn add_config(sum: &mut Checksum, config: &Config) {
     }
 }
 
-fn add_tensor(sum: &mut Checksum, name: &str, dtype: &str, shape: &[usize], bytes: &[u8]) {
-    add_text(sum, name);
-    add_text(sum, dtype);
-    add_number(sum, shape.len() as u64);
-    shape.iter().for_each(|&dimension| add_number(sum, dimension as u64));
-    if bytes.len() <= 3 * SAMPLE {
-        sum.update(bytes);
-        return;
-    }
-    for start in [0, (bytes.len() - SAMPLE) / 2, bytes.len() - SAMPLE] {
-        sum.update(&bytes[start..start + SAMPLE]);
-    }
+/// The parts of the bytes `range` of a tensor that are looked at.
+fn samples(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let (start, length) = (range.start, range.len());
+    let all = length <= 3 * SAMPLE;
+    let parts = match all {
+        true => [(0, length), (0, 0), (0, 0)],
+        false => [0, (length - SAMPLE) / 2, length - SAMPLE].map(|at| (at, SAMPLE)),
+    };
+    let count = if all { 1 } else { 3 };
+    parts.into_iter().take(count).map(move |(at, size)| start + at..start + at + size)
 }

@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result, shown};
 use crate::files::{excerpt, list, open_error, read_text};
 
 /// Published index files have 50 to 200 kB.
-const MAX_INDEX: u64 = 64 << 20;
+pub(super) const MAX_INDEX: u64 = 64 << 20;
 /// More files than any checkpoint of this family is split into.
 const MAX_FILES: usize = 4096;
 
@@ -27,22 +27,12 @@ impl Index {
     /// Reads the index and looks for all files it names, beside itself and nowhere else.
     pub(super) fn read(path: &Path) -> Result<Index> {
         let text = read_text(path, MAX_INDEX)?;
-        let (names, tensors) = parse(&text)
-            .map_err(|e| Error::format(format!("not a valid index: {e}")).within(shown(path)))?;
+        let (names, tensors) = parse_checked(&text).map_err(|e| e.within(shown(path)))?;
         let directory = path.parent().unwrap_or(Path::new(""));
         let mut files = Vec::with_capacity(names.len());
         let mut missing = Vec::new();
         for name in names {
-            let file = PathBuf::from(&name);
-            let plain = file.components().all(|c| matches!(c, Component::Normal(_)));
-            if name.is_empty() || name.contains('\0') || !plain {
-                return Err(Error::format(format!(
-                    "{}: file name {} is no path inside the folder",
-                    shown(path),
-                    excerpt(&name)
-                )));
-            }
-            let file = directory.join(file);
+            let file = directory.join(&name);
             if let Err(e) = std::fs::metadata(&file) {
                 // A broken link is worth its own words; a plain absence is listed with the others.
                 if std::fs::symlink_metadata(&file).is_ok() {
@@ -52,24 +42,44 @@ impl Index {
             }
             files.push(file);
         }
-        if !missing.is_empty() {
-            return Err(Error::new(
-                ErrorKind::Io,
-                format!(
-                    "{}: {} of {} weight files are missing from the folder: {}",
-                    shown(path),
-                    missing.len(),
-                    files.len(),
-                    list(&missing)
-                ),
-            ));
-        }
+        some_missing(&missing, files.len()).map_err(|e| e.within(shown(path)))?;
         Ok(Index { files, tensors })
     }
 }
 
+/// An error that lists the `missing` files of `all`, if there are any.
+pub(super) fn some_missing(missing: &[String], all: usize) -> Result<()> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Io,
+        format!(
+            "{} of {all} weight files are missing from the folder: {}",
+            missing.len(),
+            list(missing)
+        ),
+    ))
+}
+
+/// The files and tensors of the text of an index. No name leads out of the folder.
+pub(super) fn parse_checked(text: &str) -> Result<Parsed> {
+    let (names, tensors) =
+        parse(text).map_err(|e| Error::format(format!("not a valid index: {e}")))?;
+    for name in &names {
+        let plain = Path::new(name).components().all(|c| matches!(c, Component::Normal(_)));
+        if name.is_empty() || name.contains('\0') || !plain {
+            return Err(Error::format(format!(
+                "file name {} is no path inside the folder",
+                excerpt(name)
+            )));
+        }
+    }
+    Ok((names, tensors))
+}
+
 /// File names and tensors with the position of their file.
-type Parsed = (Vec<String>, Vec<(String, usize)>);
+pub(super) type Parsed = (Vec<String>, Vec<(String, usize)>);
 
 fn parse(text: &str) -> serde_json::Result<Parsed> {
     let mut input = serde_json::Deserializer::from_str(text);

@@ -23,8 +23,8 @@ pub(super) enum Weights {
     Index(PathBuf),
 }
 
-const SINGLE: &str = "model.safetensors";
-const INDEX: &str = "model.safetensors.index.json";
+pub(super) const SINGLE: &str = "model.safetensors";
+pub(super) const INDEX: &str = "model.safetensors.index.json";
 
 /// Finds folder and weights for `path`: a folder, a weight file or an index file.
 pub(super) fn locate(path: &Path) -> Result<Location> {

@@ -1,7 +1,7 @@
 //! Checkpoint files to checked, memory-mapped views.
 //!
-//! [`Checkpoint::open_packed`] takes a [`packed`] file; [`Checkpoint::open`] reads a Hugging
-//! Face folder: `config.json` (and the end ids of
+//! [`Checkpoint::open_packed`] takes a [`packed`] file, [`Checkpoint::open_host`] a folder that
+//! the [`host`] program reads; [`Checkpoint::open`] reads a Hugging Face folder: `config.json` (and the end ids of
 //! `generation_config.json`) into a [`Config`], and the safetensors file or files into a table of
 //! tensors. Everything the text model needs is checked there: that each tensor is present, its
 //! shape, its element type and its byte range. Nothing is copied; a [`Tensor`] is a view into the
@@ -18,6 +18,7 @@ compile_error!("weight files are little-endian and are mapped as they are");
 
 mod config;
 mod fingerprint;
+pub mod host;
 mod index;
 mod locate;
 mod mmap;
@@ -34,6 +35,7 @@ use std::sync::Arc;
 use crate::error::{Error, ErrorKind, Result, shown};
 
 pub use config::{Config, LayerKind};
+pub use host::{HostFile, HostFolder};
 pub use mmap::HostMemory;
 pub use tensor::{Dtype, Tensor};
 
@@ -61,13 +63,26 @@ pub struct Checkpoint {
     /// Names without prefix that more than one tensor claims (none that the text model needs).
     ambiguous: Vec<String>,
     text_bytes: u64,
-    /// Where the checkpoint comes from.
-    packed: Option<Arc<PackedFile>>,
+    source: Source,
+}
+
+/// Where a checkpoint comes from.
+enum Source {
+    Folder,
+    Packed(Arc<PackedFile>),
+    Host,
 }
 
 struct WeightFile {
     path: PathBuf,
-    map: Arc<Mapping>,
+    data: Data,
+}
+
+/// Where the bytes of a weight file are.
+enum Data {
+    Map(Arc<Mapping>),
+    /// To be read when they are asked for.
+    Host(Box<dyn HostFile>),
 }
 
 /// Where a tensor lies.
@@ -104,7 +119,7 @@ impl Checkpoint {
             locate::Weights::File(file) => Self::open_single(file)?,
             locate::Weights::Index(index) => Self::open_sharded(index)?,
         };
-        Self::checked(config, location.directory, files, found, Quantized::new(), None)
+        Self::checked(config, location.directory, files, found, Quantized::new(), Source::Folder)
     }
 
     /// The checkpoint in a packed file: the same tensors under the same names.
@@ -137,8 +152,8 @@ impl Checkpoint {
         }
         let path = PathBuf::from(file.name());
         let directory = path.parent().unwrap_or(Path::new("")).to_owned();
-        let files = vec![WeightFile { path, map: file.map().clone() }];
-        Self::checked(config, directory, files, found, quantized, Some(file.clone()))
+        let files = vec![WeightFile { path, data: Data::Map(file.map().clone()) }];
+        Self::checked(config, directory, files, found, quantized, Source::Packed(file.clone()))
     }
 
     fn checked(
@@ -147,7 +162,7 @@ impl Checkpoint {
         files: Vec<WeightFile>,
         found: Found,
         quantized: Quantized,
-        packed: Option<Arc<PackedFile>>,
+        source: Source,
     ) -> Result<Checkpoint> {
         let mut checkpoint = Checkpoint {
             config,
@@ -157,7 +172,7 @@ impl Checkpoint {
             tensors: HashMap::new(),
             ambiguous: Vec::new(),
             text_bytes: 0,
-            packed,
+            source,
         };
         checkpoint.resolve_names(found, &quantized)?;
         checkpoint.check_text_model()?;
@@ -168,7 +183,7 @@ impl Checkpoint {
         let map = Arc::new(Mapping::open(path)?);
         let entries = safetensors::read_header(map.bytes()).map_err(|e| e.within(shown(path)))?;
         let found = entries.into_iter().map(|(name, entry)| (name, 0, entry)).collect();
-        Ok((vec![WeightFile { path: path.to_owned(), map }], found))
+        Ok((vec![WeightFile { path: path.to_owned(), data: Data::Map(map) }], found))
     }
 
     fn open_sharded(index_path: &Path) -> Result<(Vec<WeightFile>, Found)> {
@@ -180,24 +195,34 @@ impl Checkpoint {
             files.append(&mut file);
             headers.push(found.into_iter().map(|(name, _, entry)| (name, entry)).collect());
         }
+        let found = Self::follow(index.tensors, headers, &files)
+            .map_err(|e| e.within(shown(index_path)))?;
+        Ok((files, found))
+    }
+
+    /// The tensors of an index, of which each names one of the `files` with their `headers`.
+    fn follow(
+        index: Vec<(String, usize)>,
+        mut headers: Vec<HashMap<String, Entry>>,
+        files: &[WeightFile],
+    ) -> Result<Found> {
         let mut found = Vec::new();
-        for (name, file) in index.tensors {
+        for (name, file) in index {
             match headers[file].remove(&name) {
                 Some(entry) => found.push((name, file, entry)),
                 // Tuned saves drop vision or mtp tensors and keep the index of the original.
                 None if split_prefix(&name).1 == Role::Other => {}
                 None => {
                     return Err(Error::format(format!(
-                        "{}: tensor {} is said to be in {}, but that file does not hold it \
-                         (the index belongs to other files?)",
-                        shown(index_path),
+                        "tensor {} is said to be in {}, but that file does not hold it (the \
+                         index belongs to other files?)",
                         excerpt(&name),
                         shown(&files[file].path),
                     )));
                 }
             }
         }
-        Ok((files, found))
+        Ok(found)
     }
 
     /// Fills the table under names without prefix.
@@ -300,6 +325,7 @@ impl Checkpoint {
     fn weights_shown(&self) -> String {
         match self.files.as_slice() {
             [one] => shown(&one.path),
+            many if self.is_read_by_host() => format!("{} weight files", many.len()),
             many => format!("{} ({} weight files)", shown(&self.directory), many.len()),
         }
     }
@@ -324,7 +350,7 @@ impl Checkpoint {
         }
     }
 
-    /// The weight files that are mapped.
+    /// The weight files.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|file| file.path.as_path())
     }
@@ -347,9 +373,12 @@ impl Checkpoint {
     /// `config.json` and, if there is one, `generation_config.json`, as they are written.
     ///
     /// # Errors
-    /// `Io` where a file cannot be read any more.
+    /// `Io` where a file cannot be read any more; `Unsupported` for a folder of the host.
     pub fn documents(&self) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
-        if let Some(file) = &self.packed {
+        if self.is_read_by_host() {
+            return Err(Error::unsupported("the host has the files of this checkpoint"));
+        }
+        if let Some(file) = self.packed() {
             let generation = file.section(Kind::Text, GENERATION).map(<[u8]>::to_vec);
             return Ok((file.need(Kind::Text, CONFIG)?.to_vec(), generation));
         }
@@ -360,7 +389,16 @@ impl Checkpoint {
 
     /// The packed file that this is, if it is one.
     pub fn packed(&self) -> Option<&PackedFile> {
-        self.packed.as_deref()
+        match &self.source {
+            Source::Packed(file) => Some(file),
+            _ => None,
+        }
+    }
+
+    /// Whether the tensors are read by the host, each time they are asked for, into memory of
+    /// our own.
+    pub fn is_read_by_host(&self) -> bool {
+        matches!(self.source, Source::Host)
     }
 
     /// Whether there is a tensor `name`, spelled without prefix as for [`Checkpoint::tensor`].
@@ -374,7 +412,21 @@ impl Checkpoint {
     /// `layers.0.mlp.up_proj.weight`, `mtp.fc.weight`, `visual.pos_embed.weight`. A convolution
     /// `[C, 1, K]` stored as `[C, K]` is accepted and given the asked shape. The data are not
     /// copied unless they lie unaligned in the file; then each call copies them once.
+    ///
+    /// # Errors
+    /// `Format` for a name or shape that is not there; `OutOfMemory`; `Io` from the host.
     pub fn tensor(&self, name: &str, shape: &[usize]) -> Result<Tensor> {
+        self.tensor_in_steps(name, shape, &mut |_| Ok(()))
+    }
+
+    /// As [`Checkpoint::tensor`]. Where the host reads, `progress` is told in between how many
+    /// more bytes it has read, and can end that by an error.
+    pub(crate) fn tensor_in_steps(
+        &self,
+        name: &str,
+        shape: &[usize],
+        progress: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<Tensor> {
         let Some(place) = self.tensors.get(name) else {
             return Err(Error::format(format!(
                 "{}: there is no tensor {}",
@@ -398,8 +450,19 @@ impl Checkpoint {
                 excerpt(name)
             )));
         }
-        Tensor::new(&file.map, &place.entry, shape)
-            .map_err(|e| e.within(format!("{}: {}", shown(&file.path), place.full_name)))
+        let within = |e: Error| match e.kind() {
+            ErrorKind::Cancelled => e,
+            _ => e.within(format!("{}: {}", shown(&file.path), place.full_name)),
+        };
+        match &file.data {
+            Data::Map(map) => Tensor::new(map, &place.entry, shape).map_err(within),
+            Data::Host(host) => {
+                let range = place.entry.range.clone();
+                let entry = Entry { range: 0..range.len(), ..place.entry.clone() };
+                let map = host::read_range(&**host, range, progress).map_err(within)?;
+                Tensor::new(&map, &entry, shape).map_err(within)
+            }
+        }
     }
 
     /// The matrix `name`, `[rows, cols]`, if it is stored quantized: its layout, and U8
@@ -416,7 +479,9 @@ impl Checkpoint {
         let Some(place) = self.tensors.get(name) else { return Ok(None) };
         let Some(format) = place.tiles else { return Ok(None) };
         self.check_place(place, &[rows, cols])?;
-        let map = &self.files[place.file].map;
+        let Data::Map(map) = &self.files[place.file].data else {
+            return Err(Error::internal("a quantized tensor outside of a packed file"));
+        };
         let length = place.entry.range.len();
         Ok(Some((format, Tensor::new(map, &place.entry, &[length])?)))
     }

@@ -39,10 +39,20 @@ impl Entry {
     }
 }
 
+/// The bytes of header length at the start of a file.
+pub(super) const LENGTH: usize = 8;
+
 /// Reads and checks the header of a whole file.
 pub(super) fn read_header(file: &[u8]) -> Result<HashMap<String, Entry>> {
     let size = file.len() as u64;
-    let Some((length, rest)) = file.split_first_chunk::<8>() else {
+    let length = header_length(&file[..file.len().min(LENGTH)], size)?;
+    parse_header(&file[LENGTH..LENGTH + length], size)
+}
+
+/// The length of the header of a file of `size` bytes, of which `first` are the first
+/// [`LENGTH`], or all. The header lies within the file.
+pub(super) fn header_length(first: &[u8], size: u64) -> Result<usize> {
+    let Some(length) = first.first_chunk::<LENGTH>() else {
         return Err(Error::format(format!(
             "{size} bytes long, too short for a safetensors file (at least 8 bytes of header \
              length); the file is empty or cut off"
@@ -61,12 +71,19 @@ pub(super) fn read_header(file: &[u8]) -> Result<HashMap<String, Entry>> {
             length + 8
         )));
     }
-    let (header, data) = rest.split_at(length as usize);
+    Ok(length as usize)
+}
+
+/// Checks the `header` of a file of `size` bytes.
+pub(super) fn parse_header(header: &[u8], size: u64) -> Result<HashMap<String, Entry>> {
     let text = std::str::from_utf8(header).map_err(|e| {
-        Error::format(format!("the header is not UTF-8 at byte {}", 8 + e.valid_up_to()))
+        Error::format(format!("the header is not UTF-8 at byte {}", LENGTH + e.valid_up_to()))
     })?;
     let raw = parse(text).map_err(|e| Error::format(format!("damaged header: {e}")))?;
-    check(raw, 8 + header.len(), data.len())
+    let base = LENGTH + header.len();
+    let data = usize::try_from(size).ok().and_then(|size| size.checked_sub(base));
+    let data = data.ok_or_else(|| Error::format("larger than the address space"))?;
+    check(raw, base, data)
 }
 
 /// What a file that has no header of this format may be instead.

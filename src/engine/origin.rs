@@ -1,11 +1,12 @@
-//! Where a model comes from: a Hugging Face folder or a packed file.
+//! Where a model comes from: a Hugging Face folder, on disk or of the host, or a packed file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::chat::ChatTemplate;
+use crate::checkpoint::host::{self, Documents};
 use crate::checkpoint::packed::{Kind, PackedFile};
-use crate::checkpoint::{Checkpoint, Config};
+use crate::checkpoint::{Checkpoint, Config, HostFolder};
 use crate::error::shown;
 use crate::tokenizer::{Tables, Tokenizer};
 use crate::{Error, Result};
@@ -21,6 +22,13 @@ pub enum Origin {
     },
     /// All in one file.
     Packed(Arc<PackedFile>),
+    /// A folder that the host reads, on the thread that opens.
+    Host {
+        /// Its weight files are read through it.
+        folder: Box<dyn HostFolder>,
+        /// The others.
+        documents: Documents,
+    },
 }
 
 impl Origin {
@@ -35,11 +43,21 @@ impl Origin {
         Ok(Self::Folder { path: path.to_owned(), directory: directory_of(path)? })
     }
 
+    /// The folder of the host, whose small files are read now.
+    ///
+    /// # Errors
+    /// As [`Documents::read`].
+    pub fn host(folder: Box<dyn HostFolder>) -> Result<Self> {
+        let documents = Documents::read(&*folder)?;
+        Ok(Self::Host { folder, documents })
+    }
+
     /// What messages call it.
     pub fn name(&self) -> String {
         match self {
             Self::Folder { path, .. } => shown(path),
             Self::Packed(file) => file.name().to_owned(),
+            Self::Host { .. } => "a folder that is read by the host".to_owned(),
         }
     }
 
@@ -51,6 +69,7 @@ impl Origin {
         match self {
             Self::Folder { path, .. } => Checkpoint::open(path),
             Self::Packed(file) => Checkpoint::open_packed(file),
+            Self::Host { folder, documents } => Checkpoint::open_host(&**folder, documents),
         }
     }
 
@@ -62,6 +81,10 @@ impl Origin {
         match self {
             Self::Folder { directory, .. } => Config::from_dir(directory),
             Self::Packed(file) => Config::from_packed(file),
+            Self::Host { documents, .. } => Config::from_json(
+                host::present(&documents.config, "config.json")?,
+                documents.generation_config.as_deref(),
+            ),
         }
     }
 
@@ -79,6 +102,10 @@ impl Origin {
                 merges: file.need(Kind::Tokenizer, "tokenizer.merges")?,
             })
             .map_err(|e| e.within(file.name())),
+            Self::Host { documents, .. } => Tokenizer::from_json(
+                host::present(&documents.tokenizer, "tokenizer.json")?,
+                documents.tokenizer_config.as_deref(),
+            ),
         }
     }
 
@@ -95,6 +122,11 @@ impl Origin {
                     .map(Some)
                     .map_err(|e| e.within(file.name())),
             },
+            Self::Host { documents, .. } => ChatTemplate::from_files(
+                documents.chat_template.as_deref(),
+                documents.tokenizer_config.as_deref(),
+                spellings,
+            ),
         }
     }
 
@@ -106,6 +138,7 @@ impl Origin {
         match self {
             Self::Folder { directory, .. } => ChatTemplate::document(directory),
             Self::Packed(file) => Ok(file.section(Kind::Text, "chat").map(<[u8]>::to_vec)),
+            Self::Host { .. } => Err(Error::unsupported("the host has the files of this model")),
         }
     }
 }

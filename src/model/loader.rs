@@ -101,7 +101,7 @@ impl<'a> Loader<'a> {
             self.advance(tiles.bytes())?;
             return Linear::tiles(format, tiles, rows, cols);
         }
-        let tensor = self.checkpoint.tensor(name, &[rows, cols])?;
+        let tensor = self.tensor(name, &[rows, cols])?;
         let read = tensor.bytes();
         let Some(format) = self.format.tiles() else {
             self.bytes += read;
@@ -121,8 +121,8 @@ impl<'a> Loader<'a> {
     /// # Errors
     /// As [`Loader::linear`].
     pub(super) fn wide_linear(&mut self, name: &str, rows: usize, cols: usize) -> Result<Linear> {
-        let mut tensor = self.checkpoint.tensor(name, &[rows, cols])?;
-        if self.format.tiles().is_some() {
+        let mut tensor = self.tensor(name, &[rows, cols])?;
+        if self.format.tiles().is_some() && !self.checkpoint.is_read_by_host() {
             tensor = tensor.detached()?;
         }
         self.bytes += tensor.bytes();
@@ -135,17 +135,25 @@ impl<'a> Loader<'a> {
     /// # Errors
     /// As [`Loader::linear`].
     pub(super) fn vector(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
-        let tensor = self.checkpoint.tensor(name, shape)?;
+        let tensor = self.tensor(name, shape)?;
         self.bytes += tensor.bytes();
         self.advance(tensor.bytes())?;
         Ok(tensor.to_f32())
     }
 
-    /// Counts `bytes` of the checkpoint as read and asks whether to go on.
+    /// The tensor `name`, which the host may have to read first.
+    fn tensor(&mut self, name: &str, shape: &[usize]) -> Result<Tensor> {
+        let checkpoint = self.checkpoint;
+        checkpoint.tensor_in_steps(name, shape, &mut |bytes| self.advance(bytes))
+    }
+
+    /// Counts `bytes` of the checkpoint as read and asks whether to go on. Where the host
+    /// reads, all bytes come twice: when they are read, and when they are used.
     fn advance(&mut self, bytes: u64) -> Result<()> {
         self.done += bytes;
+        let times = if self.checkpoint.is_read_by_host() { 2 } else { 1 };
         // Rounding of pieces must not let the count end early or late.
-        let total = self.checkpoint.text_bytes().max(self.done);
+        let total = (times * self.checkpoint.text_bytes()).max(self.done);
         if (self.progress)(self.done, total) {
             Ok(())
         } else {

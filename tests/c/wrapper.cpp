@@ -71,6 +71,27 @@ static void results(const char *path) {
     auto gone = qwen::Model::open_reader(whole->size(), [](auto, void *, auto) { return false; });
     CHECK(!gone && gone.error().status() == QWEN_ERROR_IO);
 
+    struct File {
+        std::ifstream stream;
+        std::uint64_t size() {
+            stream.seekg(0, std::ios::end);
+            return std::uint64_t(stream.tellg());
+        }
+        bool read(std::uint64_t at, void *to, std::size_t length) {
+            stream.seekg(std::streamoff(at));
+            return bool(stream.read(static_cast<char *>(to), std::streamsize(length)));
+        }
+    };
+    int opened = 0;
+    auto host = qwen::Model::open_files([&](std::string_view name) {
+        std::ifstream stream(std::string(path) + "/" + std::string(name), std::ios::binary);
+        opened += bool(stream);
+        return stream ? std::make_unique<File>(File{std::move(stream)}) : nullptr;
+    });
+    CHECK(host && opened >= 5 && *host->try_find_token("<think>") == 506);
+    auto none = qwen::Model::open_files([](std::string_view) { return std::unique_ptr<File>(); });
+    CHECK(!none && none.error().status() == QWEN_ERROR_IO);
+
     qwen::SessionOptions options;
     options.sampling = qwen::Sampling::greedy();
     options.context_limit = 64;

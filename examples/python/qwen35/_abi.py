@@ -115,6 +115,20 @@ class qwen_model_cost(ctypes.Structure):
 
 
 qwen_work_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p)
+QWEN_FILE_MISSING = 1
+qwen_file_open_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_uint64), ctypes.c_void_p)
+qwen_file_read_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+qwen_file_close_callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class qwen_file_callbacks(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("flags", ctypes.c_uint32),
+        ("open", qwen_file_open_callback),
+        ("read", qwen_file_read_callback),
+        ("close", qwen_file_close_callback),
+    ]
 
 
 class qwen_pack_options(ctypes.Structure):
@@ -431,6 +445,12 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         ctypes.POINTER(qwen_model),
         qwen_work_callback,
         ctypes.c_void_p,
+    ]),
+    "qwen_model_open_files": (qwen_status, [
+        ctypes.POINTER(qwen_file_callbacks),
+        ctypes.c_void_p,
+        ctypes.POINTER(qwen_model_options),
+        ctypes.POINTER(ctypes.POINTER(qwen_model)),
     ]),
     "qwen_pack": (qwen_status, [
         ctypes.c_char_p,

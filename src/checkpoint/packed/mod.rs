@@ -10,7 +10,7 @@ pub use checksum::{Checksum, checksum};
 pub use entry::{Element, Kind};
 pub use open::PackedFile;
 pub use verify::verify;
-pub use write::{Fingerprint, Header, Writer};
+pub use write::{Header, Writer};
 
 /// The first bytes of every packed file.
 pub const MAGIC: [u8; 8] = *b"\x89QWP35\r\n";

@@ -25,6 +25,7 @@ pub struct PackedFile {
 /// What header and table say.
 pub(super) struct Layout {
     pub weight_format: u32,
+    pub quantizer: u32,
     pub fingerprint: u64,
     pub sections: Vec<Section>,
     /// Where sections end and the table begins.
@@ -38,6 +39,7 @@ pub(super) struct Head {
     count: usize,
     table_checksum: u64,
     weight_format: u32,
+    quantizer: u32,
     fingerprint: u64,
 }
 
@@ -82,13 +84,14 @@ impl PackedFile {
 
     /// Reads a file of `size` bytes by `read`, which fills a buffer with the bytes from an
     /// offset on. Header and table are read and checked before memory for the rest is asked
-    /// for.
+    /// for. `progress` is told how many bytes of the rest are there, and can end it by an error.
     ///
     /// # Errors
-    /// As [`PackedFile::open`], `OutOfMemory`, and what `read` reports.
+    /// As [`PackedFile::open`], `OutOfMemory`, what `read` and `progress` report.
     pub fn from_reader(
         size: u64,
         read: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
+        progress: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<PackedFile> {
         let name = "packed file that is read by the host".to_owned();
         let within = |e: Error| e.within(&name);
@@ -104,7 +107,11 @@ impl PackedFile {
         // The host may cut its reads where it likes, but not every reader can do all at once.
         const STEP: usize = 8 << 20;
         let map = Mapping::filled(length, |to| {
-            to.chunks_mut(STEP).enumerate().try_for_each(|(i, part)| read((i * STEP) as u64, part))
+            to.chunks_mut(STEP).enumerate().try_for_each(|(i, part)| {
+                let at = (i * STEP) as u64;
+                progress(at)?;
+                read(at, part)
+            })
         })?;
         Self::new(name, map)
     }
@@ -149,7 +156,8 @@ impl PackedFile {
         &self.map
     }
 
-    /// The fingerprint of the checkpoint that the file was made from.
+    /// The fingerprint of the checkpoint that the file was made from, see
+    /// [`Checkpoint::fingerprint`](crate::checkpoint::Checkpoint::fingerprint).
     pub fn fingerprint(&self) -> u64 {
         self.layout.fingerprint
     }
@@ -157,6 +165,11 @@ impl PackedFile {
     /// The weight format that the header shows: 0 as stored, 1 INT8, 2 INT4.
     pub fn weight_format(&self) -> u32 {
         self.layout.weight_format
+    }
+
+    /// The [revision](crate::kernels::quantized::REVISION) of what quantized the weights.
+    pub fn quantizer(&self) -> u32 {
+        self.layout.quantizer
     }
 
     /// The bytes of a section of `kind` that is called `name`.
@@ -214,14 +227,14 @@ fn read_head(head: &[u8], size: u64) -> Result<Head> {
         )));
     }
     let count = word(head, 40) as usize;
-    let spare = head[44..48].iter().chain(&head[64..HEADER - 8]);
+    let spare = &head[64..HEADER - 8];
     let regular = start >= HEADER as u64
         && start.is_multiple_of(ALIGNMENT as u64)
         && start.checked_add(length) == Some(file)
         && (1..=MAX_SECTIONS).contains(&count)
         && length >= (count * ENTRY) as u64
         && length <= (count * (ENTRY + super::MAX_NAME)) as u64
-        && spare.copied().all(|byte| byte == 0);
+        && spare.iter().all(|&byte| byte == 0);
     if !regular {
         return Err(Error::format(format!(
             "the header contradicts itself: {count} sections, table of {length} bytes at {start}, \
@@ -234,6 +247,7 @@ fn read_head(head: &[u8], size: u64) -> Result<Head> {
         count,
         table_checksum: long(head, 56),
         weight_format: word(head, 12),
+        quantizer: word(head, 44),
         fingerprint: long(head, 48),
     })
 }
@@ -267,6 +281,7 @@ fn read_table(head: &Head, table: &[u8]) -> Result<Layout> {
     }
     Ok(Layout {
         weight_format: head.weight_format,
+        quantizer: head.quantizer,
         fingerprint: head.fingerprint,
         sections,
         table: range,

@@ -6,9 +6,9 @@ use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use super::checksum;
 use super::entry::Section;
 use super::{ALIGNMENT, ENTRY, Element, HEADER, Kind, MAGIC, MAX_NAME, VERSION, alignment_of};
-use super::{Checksum, checksum};
 use crate::{Error, Result};
 
 /// What the header tells beyond the layout.
@@ -16,6 +16,8 @@ use crate::{Error, Result};
 pub struct Header {
     /// 0 as stored, 1 INT8, 2 INT4.
     pub weight_format: u32,
+    /// The [revision](crate::kernels::quantized::REVISION) of what quantized, 0 as stored.
+    pub quantizer: u32,
     /// The fingerprint of the source checkpoint.
     pub fingerprint: u64,
 }
@@ -153,6 +155,7 @@ impl Writer {
         put(24, &(start as u64).to_le_bytes());
         put(32, &(table.len() as u64).to_le_bytes());
         put(40, &(self.sections.len() as u32).to_le_bytes());
+        put(44, &header.quantizer.to_le_bytes());
         put(48, &header.fingerprint.to_le_bytes());
         put(56, &checksum(&table).to_le_bytes());
         let sum = checksum(&head[..HEADER - 8]);
@@ -187,34 +190,5 @@ impl Writer {
         self.file.write_all(bytes).map_err(|e| Error::io(path, "write", &e))?;
         self.position += bytes.len();
         Ok(())
-    }
-}
-
-/// The fingerprint of a checkpoint, see the module documentation. Tensors are added in
-/// ascending order of their names.
-pub struct Fingerprint(Checksum);
-
-impl Fingerprint {
-    /// Begins with the bytes of `config.json`.
-    pub fn new(config: &[u8]) -> Self {
-        let mut sum = Checksum::new();
-        sum.update(config);
-        Self(sum)
-    }
-
-    /// Adds a tensor: `dtype` as safetensors spells it, `contents` the checksum of its bytes.
-    pub fn tensor(&mut self, name: &str, dtype: &str, shape: &[usize], contents: u64) {
-        self.0.update(name.as_bytes());
-        self.0.update(&[0]);
-        self.0.update(dtype.as_bytes());
-        self.0.update(&[0]);
-        self.0.update(&(shape.len() as u64).to_le_bytes());
-        shape.iter().for_each(|&d| self.0.update(&(d as u64).to_le_bytes()));
-        self.0.update(&contents.to_le_bytes());
-    }
-
-    /// The fingerprint.
-    pub fn finish(&self) -> u64 {
-        self.0.finish()
     }
 }

@@ -17,4 +17,4 @@ mod quantize;
 mod tests;
 
 pub use layout::{GROUP, TILE_ROWS, TileFormat};
-pub use quantize::quantize;
+pub use quantize::{REVISION, quantize};

@@ -108,6 +108,19 @@ fn every_instruction_set_makes_the_same_bytes() {
     }
 }
 
+/// Saved sessions are bound to the bytes that are made of given weights. Whoever changes them
+/// counts [`REVISION`] on, and puts the new sums here.
+#[test]
+fn other_bytes_are_another_revision() {
+    // Sums of the same operations on any machine, which a logarithm is not.
+    let mut random = Random(7);
+    let w: Vec<f32> = (0..48 * 96).map(|_| random.uniform(-0.05, 0.05)).collect();
+    let sum =
+        |format| crate::checkpoint::packed::checksum(&quantized(Isa::best(), &w, 48, 96, format));
+    let found = (REVISION, sum(TileFormat::Int8), sum(TileFormat::Int4));
+    assert_eq!(found, (1, 16739601526221769922, 15852155093030658674));
+}
+
 #[test]
 fn no_group_is_worse_than_in_q8_0_and_q4_0_and_most_are_better() {
     let (rows, cols) = (64, 1024);
