@@ -35,7 +35,9 @@ static const char help[] =
     "  --system TEXT       a system message in front of the conversation\n"
     "  --session FILE      with --chat: go on with the conversation in FILE, if it is there, and\n"
     "                      keep it there after each answer\n"
+    "  --stop TEXT         end an answer before TEXT; may be given several times\n"
     "  --think             let the model think first; thoughts go to standard error\n"
+    "  --think-budget N    close the thoughts after N tokens; the answer follows\n"
     "  --raw               continue PROMPT as it is, without the chat template\n"
     "  --threads N         threads that compute (default: as many as this process may use)\n"
     "  --isa NAME          scalar, avx2, avx512 or auto (default)\n"
@@ -44,7 +46,8 @@ static const char help[] =
     "  --compute NAME      exact (default with bf16) or fast (default with int8 and int4)\n"
     "  --kv NAME           keys and values of the conversation in fp32 (default with exact),\n"
     "                      fp16 (default with fast) or int8: less memory, and faster when long\n"
-    "  --stats             timings after each answer; on a terminal they are always shown\n"
+    "  --stats             after each answer: times, rates, what was reused, memory; on a\n"
+    "                      terminal the times are always shown\n"
     "  -h, --help          this text\n"
     "  --                  what follows is no option\n"
     "\n"
@@ -65,6 +68,9 @@ typedef struct {
     qwen_kv kv;
     int has_seed, think, raw, stats;
     uint64_t seed;
+    uint32_t think_budget;
+    const char **stops;
+    uint32_t stop_count;
 } settings;
 
 /* What is open, and how the call in progress is going. */
@@ -72,15 +78,13 @@ typedef struct {
     const settings *set;
     qwen_model *model;
     qwen_session *session;
+    qwen_conversation *conversation;
     int terminal;           /* standard error is one */
     int shows_progress;     /* a progress line is on it */
+    int yields;             /* what is computed can wait for the next message */
     double began, shown;    /* seconds */
     size_t prompt_tokens, computed_tokens;
 } host;
-
-typedef struct {
-    host_bytes thoughts, text;
-} answer;
 
 /* Ctrl-C since the last prompt. */
 static volatile sig_atomic_t interrupts = 0;
@@ -92,10 +96,22 @@ static void on_interrupt(int signal) {
     }
 }
 
+/* Whether there is something to read from standard input. */
+static int has_input(void) {
+    struct timeval now = {0, 0};
+    fd_set input;
+    FD_ZERO(&input);
+    FD_SET(STDIN_FILENO, &input);
+    return select(STDIN_FILENO + 1, &input, NULL, NULL, &now) > 0;
+}
+
 /* The library asks this between layers; not 0 cancels the call. */
 static int32_t on_progress(size_t done, size_t total, void *user) {
     host *h = user;
     double now = host_seconds();
+    if (h->yields) {
+        return interrupts > 0 || has_input();
+    }
     if (h->terminal && total > 1 && now - h->began > 0.5 && now - h->shown > 0.1) {
         fprintf(stderr, "\rreading: %zu of %zu tokens", done, total);
         fflush(stderr);
@@ -120,207 +136,219 @@ static void check_text(host *h, const char *what, const char *text) {
     }
 }
 
-/* ---- the conversation, as JSON ------------------------------------------------------- */
+/* ---- the conversation ---------------------------------------------------------------- */
 
-/* Adds a message to an array that is still open, as `[{...},{...}`. */
-static void add_message(host_bytes *messages, const char *role, const char *text, size_t length,
-                        const host_bytes *thoughts) {
-    host_add_text(messages, messages->length == 0 ? "[" : ",");
-    host_add_text(messages, "{\"role\":");
-    host_add_json(messages, role, strlen(role));
-    host_add_text(messages, ",\"content\":");
-    host_add_json(messages, text, length);
-    if (thoughts != NULL && thoughts->length > 0) {
-        host_add_text(messages, ",\"reasoning_content\":");
-        host_add_json(messages, thoughts->data, thoughts->length);
-    }
-    host_add_text(messages, "}");
-}
-
-static void begin_messages(const settings *set, host_bytes *messages) {
-    messages->length = 0;
-    if (set->system != NULL) {
-        add_message(messages, "system", set->system, strlen(set->system), NULL);
-    }
+static void begin_conversation(host *h) {
+    const settings *set = h->set;
+    qwen_conversation_options options = QWEN_CONVERSATION_OPTIONS_INIT;
+    options.thinking = set->think ? QWEN_THINKING_ON : QWEN_THINKING_OFF;
+    options.thinking_budget = set->think_budget;
+    options.max_tokens = (uint32_t)set->max_tokens;
+    options.stop = set->stops;
+    options.stop_count = set->stop_count;
+    options.system = set->system;
+    options.system_length = set->system != NULL ? QWEN_NUL : 0;
+    qwen_conversation_free(h->conversation);
+    host_check(qwen_conversation_new(h->session, &options, &h->conversation),
+               "begin a conversation");
 }
 
 /* Keeps the conversation in the file of --session: the messages go with the session. */
-static void keep(host *h, const host_bytes *messages) {
-    if (h->set->file != NULL) {
-        host_check(qwen_session_set_attachment(h->session, messages->data, messages->length),
-                   "keep the messages");
-        host_check(qwen_session_save_file(h->session, h->set->file, QWEN_NUL, 0),
-                   "save the conversation");
+static void keep(host *h) {
+    size_t size;
+    if (h->set->file == NULL) {
+        return;
     }
+    host_check(qwen_conversation_history(h->conversation, NULL, 0, &size), "keep the messages");
+    char *json = malloc(size);
+    if (json == NULL) {
+        host_die(HOST_FAILED, "out of memory");
+    }
+    host_check(qwen_conversation_history(h->conversation, json, size, &size), "keep the messages");
+    host_check(qwen_session_set_attachment(h->session, json, size), "keep the messages");
+    host_check(qwen_session_save_file(h->session, h->set->file, QWEN_NUL, 0),
+               "save the conversation");
+    free(json);
 }
 
-/* Goes on with the conversation in the file of --session. Returns 0 if there is none. */
-static int resume(host *h, const qwen_sampling_options *sampling, host_bytes *messages) {
+/* Goes on with the conversation in the file of --session, if there is one. */
+static void resume(host *h, const qwen_sampling_options *sampling) {
     const void *data;
     size_t size, position;
     if (h->set->file == NULL || access(h->set->file, F_OK) != 0) {
-        return 0;
+        return;
     }
     host_check(qwen_session_restore_file(h->session, h->set->file, QWEN_NUL), "resume");
     /* What this command line says counts, not what that one said. */
     host_check(qwen_session_set_sampling(h->session, sampling), "set the sampling");
     host_check(qwen_session_attachment(h->session, &data, &size), "resume");
     host_check(qwen_session_position(h->session, &position), "resume");
-    if (size > 0 && *(const char *)data != '[') {
+    if (qwen_conversation_set_history(h->conversation, data, size) != QWEN_OK) {
         host_die(HOST_FAILED, "%s holds no conversation of this program", h->set->file);
     }
-    host_add(messages, data, size);
     fprintf(stderr, "%s: going on after %zu tokens%s\n", host_name, position,
             h->set->system == NULL ? "" : "; --system is for new conversations");
-    return 1;
 }
 
-/* Brings the session to the end of the conversation, ready for the answer. */
-static qwen_status feed_messages(host *h, const host_bytes *messages) {
-    host_bytes request = {0};
-    host_add_text(&request, "{\"messages\":");
-    host_add(&request, messages->data, messages->length);
-    host_add_text(&request, h->set->think ? "],\"enable_thinking\":true}"
-                                          : "],\"enable_thinking\":false}");
+/* Says something and has it read. */
+static qwen_status say(host *h, const char *text, size_t length) {
     h->began = host_seconds();
-    qwen_status status = qwen_session_feed_chat(h->session, request.data, request.length, 0,
-                                                &h->prompt_tokens, &h->computed_tokens);
+    qwen_status status = qwen_conversation_send_text(h->conversation, text, length,
+                                                     &h->prompt_tokens, &h->computed_tokens);
     end_progress(h);
-    free(request.data);
     return status;
 }
 
 /* ---- one answer ---------------------------------------------------------------------- */
 
-/* Whether the prompt ends inside a think block: the template opened one. */
-static int opens_thoughts(host *h, int32_t think, int32_t think_end) {
-    const int32_t *tokens;
-    size_t count;
-    host_check(qwen_session_tokens(h->session, &tokens, &count), "look at the prompt");
-    /* The template writes it within the last few tokens. */
-    for (size_t back = 1; back <= count && back <= 4; back++) {
-        int32_t token = tokens[count - back];
-        if (token == think || token == think_end) {
-            return token == think;
-        }
-    }
-    return 0;
-}
-
-static void show(answer *a, int thinking, const char *text, size_t length) {
-    host_bytes *part = thinking ? &a->thoughts : &a->text;
-    while (part->length == 0 && length > 0 && *text == '\n' && a->thoughts.length > 0) {
-        text++, length--; /* the empty line between thoughts and answer */
-    }
-    if (length == 0) {
-        return;
-    }
-    host_add(part, text, length);
-    if (fwrite(text, 1, length, thinking ? stderr : stdout) != length) {
+static void write_bytes(FILE *to, const char *text, size_t length) {
+    if (fwrite(text, 1, length, to) != length) {
         host_die(HOST_FAILED, "cannot write: %s", strerror(errno));
     }
-    if (!thinking) {
+    if (to == stdout) {
         host_flush();
     }
 }
 
-/* Writes the answer as it is made. Returns what ended it: QWEN_OK for the limit of tokens. */
-static qwen_status write_answer(host *h, answer *a) {
-    qwen_stream_decoder *decoder = NULL;
-    qwen_status status = QWEN_OK;
-    int32_t think = -1, think_end = -1;
-    long long made = 0;
-    double first = 0;
-    const char *text;
-    size_t length;
-
-    memset(a, 0, sizeof *a);
-    host_add(&a->text, "", 0);
-    host_check(qwen_token_find(h->model, "<think>", QWEN_NUL, &think), "look up <think>");
-    host_check(qwen_token_find(h->model, "</think>", QWEN_NUL, &think_end), "look up </think>");
-    int thinking = h->set->think && think >= 0 && opens_thoughts(h, think, think_end);
-    host_check(qwen_stream_decoder_new(h->model, QWEN_TEXT_SKIP_SPECIAL, &decoder),
-               "make a decoder");
-
-    while (made < h->set->max_tokens && interrupts == 0) {
-        int32_t token;
-        status = host_check(qwen_session_next_token(h->session, &token), "answer");
-        if (made == 0) {
-            first = host_seconds();
-        }
-        if (status != QWEN_OK) {
-            break;
-        }
-        made++;
-        if (thinking && token == think_end) {
-            host_check(qwen_stream_decoder_finish(decoder, &text, &length), "decode");
-            show(a, 1, text, length);
-            fputs("\n", stderr);
-            thinking = 0;
-            continue;
-        }
-        host_check(qwen_stream_decoder_push(decoder, token, &text, &length), "decode");
-        show(a, thinking, text, length);
-    }
-    host_check(qwen_stream_decoder_finish(decoder, &text, &length), "decode");
-    show(a, thinking, text, length);
-    qwen_stream_decoder_free(decoder);
-    if (putchar('\n') == EOF) {
-        host_die(HOST_FAILED, "cannot write: %s", strerror(errno));
-    }
-    host_flush();
-
-    if (h->terminal || h->set->stats) {
-        double now = host_seconds();
-        fprintf(stderr, "[%zu prompt tokens, %zu computed; first token after %.2f s; %lld tokens",
-                h->prompt_tokens, h->computed_tokens, first > 0 ? first - h->began : 0.0, made);
-        if (made > 1 && now > first) {
-            fprintf(stderr, ", %.1f per second", (double)(made - 1) / (now - first));
-        }
-        fputs("]\n", stderr);
-    }
-    if (interrupts > 0) {
-        status = QWEN_CANCELLED;
-    } else if (status == QWEN_LIMIT_REACHED) {
-        fprintf(stderr, "%s: the context is full\n", host_name);
-    } else if (thinking) {
-        fprintf(stderr, "%s: the limit of tokens ended it before the answer\n", host_name);
-    }
-    return status;
+static qwen_statistics statistics(host *h) {
+    qwen_statistics now = QWEN_STATISTICS_INIT;
+    host_check(qwen_session_get_statistics(h->session, &now), "count");
+    return now;
 }
 
-static void free_answer(answer *a) {
-    free(a->thoughts.data);
-    free(a->text.data);
+/* Times, and with --stats all that the library counts, since `before`. */
+static void show_statistics(host *h, const qwen_statistics *before) {
+    qwen_statistics now = statistics(h);
+    double tokens = (double)(now.output_tokens - before->output_tokens);
+    double reading = (double)(now.input_us - before->input_us) * 1e-6;
+    double writing = (double)(now.output_us - before->output_us) * 1e-6;
+    if (!h->terminal && !h->set->stats) {
+        return;
+    }
+    fprintf(stderr, "[%zu prompt tokens, %zu computed; first token after %.2f s; %.0f tokens",
+            h->prompt_tokens, h->computed_tokens,
+            tokens > 0 ? (double)now.first_token_us * 1e-6 : 0.0, tokens);
+    if (tokens > 1 && writing > 0) {
+        fprintf(stderr, ", %.1f per second", tokens / writing);
+    }
+    fputs("]\n", stderr);
+    if (h->set->stats) {
+        qwen_model_info info = QWEN_MODEL_INFO_INIT;
+        host_check(qwen_model_get_info(h->model, &info), "count");
+        fputs("[", stderr);
+        if (reading > 0) {
+            double read = (double)(now.input_tokens - before->input_tokens);
+            fprintf(stderr, "reading %.1f tokens per second; ", read / reading);
+        }
+        fprintf(stderr,
+                "%llu tokens reused, %llu from the cache; %.1f MB for the session, "
+                "%.1f MB of weights]\n",
+                (unsigned long long)(now.reused_tokens - before->reused_tokens),
+                (unsigned long long)(now.cached_tokens - before->cached_tokens),
+                (double)now.bytes * 1e-6, (double)info.weight_bytes * 1e-6);
+    }
+}
+
+/* Writes the reply as it is made. Returns what ended it. */
+static qwen_finish write_reply(host *h, const qwen_statistics *before) {
+    qwen_piece piece = QWEN_PIECE_INIT;
+    int thought = 0, answered = 0;
+    do {
+        if (interrupts > 0) {
+            qwen_conversation_cancel(h->conversation);
+        }
+        host_check(qwen_conversation_next(h->conversation, &piece), "answer");
+        if (piece.kind == QWEN_PIECE_THINKING) {
+            write_bytes(stderr, piece.text, piece.text_length);
+            thought = 1;
+        } else if (piece.kind == QWEN_PIECE_TEXT) {
+            if (thought && !answered) {
+                fputs("\n", stderr);
+            }
+            write_bytes(stdout, piece.text, piece.text_length);
+            answered = 1;
+        }
+    } while (piece.kind != QWEN_PIECE_END);
+    /* Ctrl-C may have come when the reply was over. */
+    qwen_conversation_cancel_clear(h->conversation);
+    if (thought && !answered) {
+        fputs("\n", stderr);
+    }
+    write_bytes(stdout, "\n", 1);
+    show_statistics(h, before);
+    if (piece.finish == QWEN_FINISH_CONTEXT_FULL) {
+        fprintf(stderr, "%s: the context is full\n", host_name);
+    } else if (piece.finish == QWEN_FINISH_LENGTH && thought && !answered) {
+        fprintf(stderr, "%s: the limit of tokens ended it before the answer\n", host_name);
+    }
+    return piece.finish;
+}
+
+/* Continues the text of the session as it is. Returns what ended it: QWEN_OK for the limit of
+ * tokens. */
+static qwen_status write_continuation(host *h, const qwen_statistics *before) {
+    qwen_stream_decoder *decoder = NULL;
+    qwen_status status = QWEN_OK;
+    const char *text;
+    size_t length;
+    host_check(qwen_stream_decoder_new(h->model, QWEN_TEXT_SKIP_SPECIAL, &decoder),
+               "make a decoder");
+    for (long long made = 0; made < h->set->max_tokens && status == QWEN_OK; made++) {
+        int32_t token;
+        status = interrupts > 0 ? QWEN_CANCELLED
+                                : host_check(qwen_session_next_token(h->session, &token), "answer");
+        if (status == QWEN_OK) {
+            host_check(qwen_stream_decoder_push(decoder, token, &text, &length), "decode");
+            write_bytes(stdout, text, length);
+        }
+    }
+    host_check(qwen_stream_decoder_finish(decoder, &text, &length), "decode");
+    write_bytes(stdout, text, length);
+    write_bytes(stdout, "\n", 1);
+    qwen_stream_decoder_free(decoder);
+    show_statistics(h, before);
+    if (status == QWEN_LIMIT_REACHED) {
+        fprintf(stderr, "%s: the context is full\n", host_name);
+    }
+    return status;
 }
 
 /* ---- what the program does ----------------------------------------------------------- */
 
 static int run_prompt(host *h) {
-    qwen_status status;
-    answer a;
+    const qwen_statistics before = statistics(h);
+    int cancelled;
     check_text(h, "PROMPT", h->set->prompt);
+    h->began = host_seconds();
+    qwen_status status;
     if (h->set->raw) {
-        h->began = host_seconds();
         status = qwen_session_feed_text(h->session, h->set->prompt, QWEN_NUL, 0);
         end_progress(h);
         host_check(qwen_session_position(h->session, &h->prompt_tokens), "read the prompt");
         h->computed_tokens = h->prompt_tokens;
     } else {
-        host_bytes messages = {0};
-        begin_messages(h->set, &messages);
-        add_message(&messages, "user", h->set->prompt, strlen(h->set->prompt), NULL);
-        status = feed_messages(h, &messages);
-        free(messages.data);
+        begin_conversation(h);
+        status = say(h, h->set->prompt, QWEN_NUL);
     }
     if (status < 0) {
         host_die(HOST_FAILED, "cannot read the prompt: %s", qwen_last_error());
     }
-    if (status == QWEN_OK) {
-        status = write_answer(h, &a);
-        free_answer(&a);
+    if (status != QWEN_OK) {
+        cancelled = status == QWEN_CANCELLED;
+    } else if (h->set->raw) {
+        cancelled = write_continuation(h, &before) == QWEN_CANCELLED;
+    } else {
+        cancelled = write_reply(h, &before) == QWEN_FINISH_CANCELLED;
     }
-    return status == QWEN_CANCELLED ? HOST_INTERRUPTED : 0;
+    return cancelled ? HOST_INTERRUPTED : 0;
+}
+
+/* Uses the time until something is typed: what the template changes about the last answer, now
+ * that it is history, is computed before the next message waits for it. */
+static void settle(host *h) {
+    h->yields = 1;
+    host_check(qwen_conversation_settle(h->conversation, NULL, NULL), "settle");
+    h->yields = 0;
 }
 
 /* Waits until a line was typed; 0 when Ctrl-C was pressed since `interrupts` was set to 0. The
@@ -342,11 +370,13 @@ static int wait_for_line(void) {
 }
 
 /* Reads a message. Returns 0 at the end of the input, or when Ctrl-C was pressed. */
-static int read_message(char **line, size_t *capacity, size_t *length, int interactive) {
+static int read_message(host *h, char **line, size_t *capacity, size_t *length,
+                        int interactive) {
     interrupts = 0;
     if (interactive) {
         fputs("> ", stderr);
         fflush(stderr);
+        settle(h);
         if (!wait_for_line()) {
             fputc('\n', stderr);
             return 0;
@@ -373,14 +403,12 @@ static int read_message(char **line, size_t *capacity, size_t *length, int inter
 
 static int run_chat(host *h, const qwen_sampling_options *sampling) {
     int interactive = isatty(STDIN_FILENO) && h->terminal;
-    host_bytes messages = {0};
     char *line = NULL;
     size_t capacity = 0, length = 0;
-    if (!resume(h, sampling, &messages)) {
-        begin_messages(h->set, &messages);
-    }
-    while (read_message(&line, &capacity, &length, interactive)) {
-        size_t needed, before = messages.length;
+    begin_conversation(h);
+    resume(h, sampling);
+    while (read_message(h, &line, &capacity, &length, interactive)) {
+        size_t needed;
         if (length == 0) {
             continue;
         }
@@ -388,39 +416,31 @@ static int run_chat(host *h, const qwen_sampling_options *sampling) {
             break;
         }
         if (strcmp(line, "/reset") == 0) {
-            begin_messages(h->set, &messages);
             host_check(qwen_session_reset(h->session), "reset");
-            keep(h, &messages);
+            begin_conversation(h);
+            keep(h);
             fprintf(stderr, "%s: a new conversation\n", host_name);
             continue;
         }
-        /* The same checks as in feeding, but with positions in this line. */
+        const qwen_statistics before = statistics(h);
+        /* The same checks as in sending, but with positions in this line. */
         qwen_status status = qwen_tokenize(h->model, line, length, 0, NULL, 0, &needed);
         if (status == QWEN_OK) {
-            add_message(&messages, "user", line, length, NULL);
-            status = feed_messages(h, &messages);
+            status = say(h, line, length); /* if it fails, it is as if it had not been said */
         }
         if (status < 0) {
             if (!interactive) {
                 host_die(HOST_FAILED, "cannot read the message: %s", qwen_last_error());
             }
             fprintf(stderr, "%s: %s\n", host_name, qwen_last_error());
+        } else if (status == QWEN_CANCELLED) {
+            fprintf(stderr, "%s: cancelled\n", host_name);
+        } else {
+            write_reply(h, &before);
+            keep(h);
         }
-        if (status != QWEN_OK) {
-            messages.length = before; /* as if it had not been said */
-            if (status == QWEN_CANCELLED) {
-                fprintf(stderr, "%s: cancelled\n", host_name);
-            }
-            continue;
-        }
-        answer a;
-        write_answer(h, &a);
-        add_message(&messages, "assistant", a.text.data, a.text.length, &a.thoughts);
-        free_answer(&a);
-        keep(h, &messages);
     }
     free(line);
-    free(messages.data);
     return 0;
 }
 
@@ -473,12 +493,14 @@ static void take_places(settings *set, char **places, int count, int before) {
 static settings parse(int argc, char **argv) {
     settings set = {0};
     char **places = calloc((size_t)argc + 1, sizeof *places);
+    const char **stops = calloc((size_t)argc + 1, sizeof *stops);
     int count = 0, before = 0, options = 1;
     double max_tokens = 0, temperature = -1, top_k = 0; /* options win over places */
-    if (places == NULL) {
+    if (places == NULL || stops == NULL) {
         host_die(HOST_FAILED, "out of memory");
     }
     set.top_p = 1;
+    set.stops = stops;
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i], *value = NULL;
         if (options && host_wants_help(name)) {
@@ -509,6 +531,11 @@ static settings parse(int argc, char **argv) {
             set.system = value;
         } else if (strcmp(name, "--session") == 0) {
             set.file = value;
+        } else if (strcmp(name, "--stop") == 0) {
+            stops[set.stop_count++] = value;
+        } else if (strcmp(name, "--think-budget") == 0) {
+            set.think_budget = (uint32_t)host_integer(value, name, 1, 1 << 20);
+            set.think = 1;
         } else if (strcmp(name, "--max-tokens") == 0) {
             max_tokens = (double)host_integer(value, name, 1, 1 << 20);
         } else if (strcmp(name, "--temperature") == 0) {
@@ -544,8 +571,9 @@ static settings parse(int argc, char **argv) {
     set.max_tokens = max_tokens > 0 ? (long long)max_tokens : set.max_tokens;
     set.temperature = temperature >= 0 ? temperature : set.temperature;
     set.top_k = top_k > 0 ? (uint32_t)top_k : set.top_k;
-    if (set.raw && (set.mode == CHAT || set.think || set.system != NULL)) {
-        host_die(HOST_USAGE, "--raw goes without the chat template: no --chat, --think, --system");
+    if (set.raw && (set.mode == CHAT || set.think || set.system != NULL || set.stop_count > 0)) {
+        host_die(HOST_USAGE, "--raw goes without the chat template: no --chat, --think, --system, "
+                             "--stop");
     }
     if (set.file != NULL && set.mode != CHAT) {
         host_die(HOST_USAGE, "--session is for --chat");
@@ -596,7 +624,9 @@ int main(int argc, char **argv) {
     sigaction(SIGINT, &action, NULL);
 
     int status = set.mode == CHAT ? run_chat(&h, &sampling) : run_prompt(&h);
+    qwen_conversation_free(h.conversation);
     qwen_session_free(h.session);
     qwen_model_free(h.model);
+    free(set.stops);
     return status;
 }

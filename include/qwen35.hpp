@@ -879,6 +879,8 @@ class Session {
     }
     // Any thread, any time, while this object lives.
     void cancel() const noexcept { qwen_session_cancel(handle()); }
+    // Forgets a cancel that came too late for its call. Between calls.
+    void clear_cancel() noexcept { qwen_session_cancel_clear(handle()); }
 
     // Text of the next tokens, piece by piece: a range to be walked once. It ends at an end
     // of turn, at a limit, when cancelled, or after max_tokens.
@@ -1162,6 +1164,12 @@ class Conversation {
             return qwen_conversation_regenerate(handle(), total, computed);
         });
     }
+    // Computes now, while the user reads and types, what the next message would wait for.
+    Result<Fed> try_settle() {
+        return fed([&](auto *total, auto *computed) {
+            return qwen_conversation_settle(handle(), total, computed);
+        });
+    }
     // The reply's next piece; one that is_end() when there is none.
     Result<Piece> try_next() {
         qwen_piece raw = QWEN_PIECE_INIT;
@@ -1196,6 +1204,8 @@ class Conversation {
     }
     // Any thread, any time, while this object lives.
     void cancel() const noexcept { qwen_conversation_cancel(handle()); }
+    // Forgets a cancel that came too late for its call. Between calls.
+    void clear_cancel() noexcept { qwen_conversation_cancel_clear(handle()); }
 
     // The pieces of the reply that was started: a range to be walked once.
     Reply reply();
@@ -1212,6 +1222,7 @@ class Conversation {
         try_add_tool_result(id, result).value();
     }
     Fed send(std::string_view json = {}) { return try_send(json).value(); }
+    Fed settle() { return try_settle().value(); }
     Fed send_text(std::string_view text) { return try_send_text(text).value(); }
     Fed regenerate() { return try_regenerate().value(); }
     Piece next() { return try_next().value(); }

@@ -178,6 +178,32 @@ impl Model {
         Ok(ids)
     }
 
+    /// The beginning that the next prompt will have, whatever a user says next: the messages
+    /// as they stand once they are history, which is where templates drop thoughts and empty
+    /// think blocks. It ends where the user's turn begins.
+    ///
+    /// # Errors
+    /// As [`Model::encode_chat`].
+    pub fn encode_history(
+        &self,
+        request: &ChatRequest,
+        encoding: ChatEncoding,
+    ) -> Result<Vec<u32>> {
+        // What two questions that differ at once have in common.
+        let mut ids = self.encode_chat(&request.with_question("a"), encoding)?;
+        let other = self.encode_chat(&request.with_question("b"), encoding)?;
+        let common = ids.iter().zip(&other).take_while(|(a, b)| a == b).count();
+        ids.truncate(common);
+        // The header of the user's turn is its own.
+        if let Some(start) = self.turn_start_id()
+            && let Some(header) = ids.iter().rposition(|id| *id == start)
+            && ids[header..].iter().all(|id| !self.end_of_turn_ids().contains(id))
+        {
+            ids.truncate(header);
+        }
+        Ok(ids)
+    }
+
     /// The ids that end a turn: all that the checkpoint's files name, ascending.
     pub fn end_of_turn_ids(&self) -> &[u32] {
         &self.inner.end_of_turn

@@ -340,6 +340,8 @@ fn every_function_with_every_pointer_null() {
         ("qwen_conversation_send", "computed"),
         ("qwen_conversation_send_text", "total"),
         ("qwen_conversation_send_text", "computed"),
+        ("qwen_conversation_settle", "total"),
+        ("qwen_conversation_settle", "computed"),
         ("qwen_conversation_regenerate", "total"),
         ("qwen_conversation_regenerate", "computed"),
         ("qwen_conversation_undo", "removed"),

@@ -111,6 +111,118 @@ fn turns_cost_their_new_tokens() {
     assert_eq!(last, &json!({"role": "assistant", "content": "Answer 5, at some length."}));
 }
 
+/// A second chat turn costs only its new tokens, although the template drops the empty think
+/// block from history: ten turns, 20 words of the user, 30 tokens of answer, thinking off. What
+/// the template writes differently is computed between the turns, and so exactly that a
+/// session that never saw the answer made has the same bits.
+#[test]
+fn settled_turns_cost_their_own_tokens_alone() {
+    let model = model();
+    let ids = |text: &str, added| {
+        let mut ids = Vec::new();
+        model.tokenizer().encode(text, added, &mut ids);
+        ids
+    };
+    let question =
+        |turn: usize| format!("This is question {turn} of a long talk.{}", " Well?".repeat(6));
+    // What a turn adds: the user's message, and the header of the answer.
+    let new = |turn: usize| {
+        let header = "<|im_start|>assistant\n<think>\n\n</think>\n\n";
+        let text = format!("<|im_start|>user\n{}<|im_end|>\n{header}", question(turn));
+        ids(&text, AddedTokens::Honour).len()
+    };
+    for thinking in [false, true] {
+        let (mut session, script) = scripted(&model, 0);
+        let settings = ConversationOptions {
+            system: Some("You are brief. ".repeat(8)),
+            thinking: Some(thinking),
+            max_tokens: 0,
+            ..ConversationOptions::default()
+        };
+        let mut talk = Conversation::new(&model, settings.clone()).unwrap();
+        for turn in 0..10 {
+            let fed = talk.send_text(&mut session, &question(turn)).unwrap();
+            if turn > 0 {
+                assert!(fed.computed <= new(turn), "turn {turn}: {fed:?}, {} are new", new(turn));
+            }
+            let (reply, thought) = ("So it goes on and on. ".repeat(4), "Let me see. ");
+            let said = match thinking {
+                true => write(&model, &script, &format!("{thought}</think>\n\n{reply}")),
+                false => write(&model, &script, &reply),
+            };
+            assert!(said >= 20);
+            read(&mut talk, &mut session);
+            let settled = talk.settle(&mut session).unwrap();
+            // It computes the reply, its header and its end, and nothing but that.
+            assert!(settled.computed > 0 && settled.computed <= said + 8, "{settled:?} {said}");
+            assert_eq!(settled.total, session.position());
+            // Once more there is nothing to do, and nothing to be resumed.
+            assert_eq!(talk.settle(&mut session).unwrap().computed, 0);
+            assert_eq!(talk.resume().unwrap_err().kind(), ErrorKind::InvalidState);
+        }
+        // The next turn has the bits of a session that computes all of it at once.
+        let fed = talk.send_text(&mut session, &question(10)).unwrap();
+        assert!(fed.computed <= new(10));
+        let greedy = SamplingOptions::greedy();
+        let options = SessionOptions { sampling: greedy, ..SessionOptions::default() };
+        let mut cold = Session::new(&model, options).unwrap();
+        let mut other = Conversation::new(&model, settings).unwrap();
+        other.set_history(&talk.history()).unwrap();
+        let all = other.start(&mut cold).unwrap();
+        assert_eq!((all.total, all.computed), (fed.total, fed.total));
+        assert_eq!(cold.tokens(), session.tokens());
+        let bits = |logits: &[f32]| logits.iter().map(|l| l.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(cold.logits().unwrap()), bits(session.logits().unwrap()));
+        // Another question in place of the last one costs that question.
+        talk.undo();
+        let fed = talk.send_text(&mut session, &question(11)).unwrap();
+        assert!(fed.computed <= new(11), "{fed:?}");
+    }
+}
+
+#[test]
+fn settling_has_its_times() {
+    let model = model();
+    let (mut session, script) = scripted(&model, 0);
+    let tools = Some(TOOLS.into());
+    let mut talk = Conversation::new(&model, ConversationOptions { tools, ..options() }).unwrap();
+    // Nothing was said.
+    assert_eq!(talk.settle(&mut session).unwrap().total, 0);
+    write(&model, &script, "Hello, my friend.");
+    talk.send_text(&mut session, "Hello!").unwrap();
+    assert_eq!(talk.settle(&mut session).unwrap_err().kind(), ErrorKind::InvalidState);
+    assert_eq!(read(&mut talk, &mut session), text("Hello, my friend."));
+    // A cancel leaves what the next turn needs.
+    session.cancel_handle().cancel();
+    assert_eq!(talk.settle(&mut session).unwrap_err().kind(), ErrorKind::Cancelled);
+    assert_eq!(talk.finish(), Some(&Finish::EndOfTurn));
+    // A reply that was settled can be made again.
+    talk.settle(&mut session).unwrap();
+    write(&model, &script, "Good day.");
+    let fed = talk.regenerate(&mut session).unwrap();
+    assert!(fed.computed < 12, "{fed:?}");
+    assert_eq!(read(&mut talk, &mut session), text("Good day."));
+    // Calls wait for their results.
+    let call = "<tool_call>\n<function=weather>\n<parameter=city>\nOslo\n</parameter>\n\
+                </function>\n</tool_call>";
+    write(&model, &script, call);
+    talk.send_text(&mut session, "Weather?").unwrap();
+    assert_eq!(read(&mut talk, &mut session).finish, Some(Finish::ToolCalls));
+    let before = session.tokens().to_vec();
+    assert_eq!(talk.settle(&mut session).unwrap().total, 0);
+    assert_eq!(session.tokens(), before);
+    talk.add_tool_result("call_0", "sunny");
+    write(&model, &script, "Sunny.");
+    let fed = talk.start(&mut session).unwrap();
+    assert!(fed.computed < 30, "{fed:?}");
+    assert_eq!(read(&mut talk, &mut session), text("Sunny."));
+    // The whole turn is history now.
+    let settled = talk.settle(&mut session).unwrap();
+    assert!(settled.computed > 0);
+    let fed = talk.send_text(&mut session, "Thanks.").unwrap();
+    assert!(fed.computed < 20, "{fed:?}");
+}
+
 #[test]
 fn thoughts_and_answers() {
     let model = model();

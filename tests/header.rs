@@ -69,12 +69,14 @@ const SECTIONS: &[(&str, &str, &str)] = &[
          { (uint32_t)sizeof(qwen_session_options), 0, 0, NULL, 0, 0, QWEN_OVERFLOW_REFUSE, 0, \\\n      \
          QWEN_KV_AUTO, 0 }",
     ),
+    ("What a session is fed", "feed", ""),
     ("Forks and marks", "branch", ""),
     (
         "What is computed already",
         "reuse",
         "/** For qwen_session_get_feed_info(). */\n\
-         #define QWEN_FEED_INFO_INIT { (uint32_t)sizeof(qwen_feed_info), 0, 0, 0, 0, 0, 0 }\n\n\
+         #define QWEN_FEED_INFO_INIT \\\n    \
+         { (uint32_t)sizeof(qwen_feed_info), 0, 0, 0, 0, 0, 0, 0, 0 }\n\n\
          /** For qwen_prefix_cache_get_info(). */\n\
          #define QWEN_PREFIX_CACHE_INFO_INIT \\\n    \
          { (uint32_t)sizeof(qwen_prefix_cache_info), 0, 0, 0, 0, 0, 0, 0 }",

@@ -234,7 +234,12 @@ fn one_answer() {
     assert_ne!(drawn("5"), drawn("6"));
     // Statistics and notes go to standard error.
     let output = run("qwen", &[&model, "hello", "3", "--stats"], b"");
-    assert!(text(&output.stderr).contains("first token after"), "{output:?}");
+    let stats = text(&output.stderr);
+    for part in ["first token after", "3 tokens", "reading ", "reused", "MB of weights"] {
+        assert!(stats.contains(part), "{part}: {stats}");
+    }
+    let output = run("qwen", &[&model, "--raw", "hello", "3", "--stats"], b"");
+    assert!(text(&output.stderr).contains("3 tokens"), "{output:?}");
     assert!(run("qwen", &[&model, "hello", "3"], b"").stderr.is_empty());
     // A full disk is not success.
     if let Ok(full) = std::fs::File::create("/dev/full") {
@@ -283,6 +288,24 @@ fn thoughts_are_kept_off_the_answer() {
     assert!(output.status.success(), "{output:?}");
     assert!(!answer.contains("think>") && !thoughts.contains("think>"), "{output:?}");
     assert!(!thoughts.trim().is_empty(), "the demo model thinks when asked to: {output:?}");
+}
+
+#[test]
+fn answers_end_before_stop_strings_and_thoughts_at_their_budget() {
+    let question = "What is the capital of France?";
+    let whole = answer("qwen", &[DEMO, question, "60"], b"");
+    let (at, _) = whole.trim_end().char_indices().nth(8).unwrap();
+    let stop = &whole.trim_end()[at..];
+    let cut =
+        answer("qwen", &[DEMO, "--stop", "no such text", "--stop", stop, question, "60"], b"");
+    assert_eq!(cut, format!("{}\n", &whole[..at]));
+    refused("qwen", &[DEMO, "--stop", "", question], b"", 1, "stop");
+    // The thoughts are closed, and an answer comes.
+    let output = run("qwen", &[DEMO, "--think-budget", "5", question, "60"], b"");
+    let free = run("qwen", &[DEMO, "--think", question, "60"], b"");
+    assert!(output.stderr.len() < free.stderr.len() && !output.stderr.is_empty(), "{output:?}");
+    assert!(text(&output.stdout).trim().len() > 1, "{output:?}");
+    refused("qwen", &[DEMO, "--think-budget", "0", question], b"", 2, "--think-budget");
 }
 
 #[test]

@@ -11,10 +11,12 @@ mod tiny_tokenizer;
 mod toy;
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use qwen35::chat::ChatRequest;
 use qwen35::sampling::SamplingOptions;
-use qwen35::session::{DEFAULT_MARKS, Overflow};
+use qwen35::session::{DEFAULT_MARKS, Overflow, Step};
+use qwen35::tokenizer::AddedTokens;
 use qwen35::{ChatEncoding, ErrorKind, Model, ModelOptions, Next, Session, SessionOptions};
 use temp::TempDir;
 
@@ -395,6 +397,29 @@ fn overflow_drops_the_oldest_turns_if_asked_to() {
         texts.truncate(26);
     }
 
+    // What was left out once is left out again as long as the rest fits: turns cost their own
+    // tokens, not all of them.
+    let overflow = Overflow::DropTurns { reserve: 0 };
+    let mut lenient =
+        Session::new(&model, SessionOptions { overflow, ..refusing.clone() }).unwrap();
+    let (mut longer, mut again) = (texts.clone(), 0);
+    let mut before = lenient.feed_chat(&turns(&longer), ChatEncoding::Safe).unwrap();
+    for turn in 0..12 {
+        longer.extend([("assistant", "ok"), ("user", "And then?")]);
+        let fed = lenient.feed_chat(&turns(&longer), ChatEncoding::Safe).unwrap();
+        if fed.dropped_messages == before.dropped_messages {
+            assert!(fed.computed < 60, "turn {turn}: {fed:?}");
+        } else {
+            assert!(
+                before.total + 60 > limit && fed.total <= limit - limit / 4,
+                "{before:?} {fed:?}"
+            );
+            again += 1;
+        }
+        before = fed;
+    }
+    assert!((1..4).contains(&again), "{again} times");
+
     // The newest turn may use the reserve; if it does not fit at all, that is an error.
     let overflow = Overflow::DropTurns { reserve: 500 };
     let mut lenient =
@@ -408,5 +433,65 @@ fn overflow_drops_the_oldest_turns_if_asked_to() {
         assert_eq!(error.kind(), ErrorKind::ContextOverflow);
         assert_eq!(lenient.tokens(), before, "nothing was consumed");
         assert_eq!(lenient.last_fed().total, 0);
+    }
+}
+
+#[test]
+fn plain_feeds_drop_turns_too() {
+    let (_directory, model) = model();
+    let encode = |text: &str| {
+        let mut ids = Vec::new();
+        model.tokenizer().encode(text, AddedTokens::Honour, &mut ids);
+        ids
+    };
+    let turn = |text: &str| encode(&format!("<|im_start|>user\n{text}<|im_end|>\n"));
+    let reply = encode("<|im_start|>assistant\nok<|im_end|>\n");
+    let system = encode("<|im_start|>system\nThe code is BLUE-17.<|im_end|>\n");
+    let context_limit = 256;
+    let overflow = Overflow::DropTurns { reserve: 0 };
+    for in_steps in [false, true] {
+        let options = SessionOptions { context_limit, overflow, ..options() };
+        let mut session = Session::new(&model, options).unwrap();
+        let feed = |session: &mut Session, ids: &[u32]| match in_steps {
+            false => session.feed(ids),
+            true => session.enqueue(ids).and_then(|()| {
+                loop {
+                    if session.step_input(Duration::from_millis(5))? == Step::Ready {
+                        return Ok(());
+                    }
+                }
+            }),
+        };
+        feed(&mut session, &system).unwrap();
+        let (mut held, mut times) = (system.clone(), 0);
+        for n in 0..20 {
+            let more = [turn(&format!("question {n} ").repeat(3)), reply.clone()].concat();
+            feed(&mut session, &more).unwrap();
+            held.extend_from_slice(&more);
+            let fed = session.last_fed();
+            if held.len() <= context_limit {
+                assert_eq!((fed.dropped_tokens, fed.kept_tokens), (0, 0));
+            } else {
+                // What is in front of the first question stays, whole turns go.
+                assert_eq!(fed.kept_tokens, system.len());
+                assert!(fed.dropped_tokens > 0);
+                held.drain(fed.kept_tokens..fed.kept_tokens + fed.dropped_tokens);
+                assert!(held.len() <= context_limit * 3 / 4);
+                times += 1;
+            }
+            assert_eq!((session.tokens(), fed.total), (&held[..], held.len()));
+        }
+        assert!(times > 1);
+        assert!(logits(&mut session) == plain(&model, &held));
+        // Without turns, or with a newest one that does not fit, it is refused whole.
+        let before = session.tokens().to_vec();
+        for more in [encode(&"long ".repeat(300)), turn(&"long ".repeat(300))] {
+            assert_eq!(kind(feed(&mut session, &more)), ErrorKind::ContextOverflow);
+            assert_eq!(session.tokens(), before);
+        }
+        session.reset().unwrap();
+        feed(&mut session, &ids(250, 1)).unwrap();
+        assert_eq!(kind(feed(&mut session, &ids(10, 2))), ErrorKind::ContextOverflow);
+        assert_eq!(session.tokens(), ids(250, 1));
     }
 }

@@ -210,6 +210,8 @@ namespace Qwen35
         public ulong cached;
         public ulong dropped_messages;
         public ulong kept_messages;
+        public ulong dropped_tokens;
+        public ulong kept_tokens;
     }
 
     [StructLayout(LayoutKind.Sequential)]
@@ -445,6 +447,7 @@ namespace Qwen35
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_stream_decoder_resume(StreamDecoderHandle decoder, int* tokens, UIntPtr count);
         public const int QWEN_CHAT_AS_TRANSFORMERS = 4;
+        public const int QWEN_CHAT_HISTORY = 8;
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_chat_render(ModelHandle model, byte* json, UIntPtr length, uint flags, byte* rendered, UIntPtr capacity, UIntPtr* needed);
@@ -484,15 +487,6 @@ namespace Qwen35
         public static extern void qwen_session_free(IntPtr session);
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
-        public static extern int qwen_session_feed(SessionHandle session, int* tokens, UIntPtr count);
-
-        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
-        public static extern int qwen_session_feed_text(SessionHandle session, byte* text, UIntPtr length, uint flags);
-
-        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
-        public static extern int qwen_session_feed_chat(SessionHandle session, byte* json, UIntPtr length, uint flags, UIntPtr* total, UIntPtr* computed);
-
-        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_session_next_token(SessionHandle session, int* token);
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
@@ -521,6 +515,27 @@ namespace Qwen35
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_session_cancel(SessionHandle session);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_cancel_clear(SessionHandle session);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_feed(SessionHandle session, int* tokens, UIntPtr count);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_feed_text(SessionHandle session, byte* text, UIntPtr length, uint flags);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_feed_chat(SessionHandle session, byte* json, UIntPtr length, uint flags, UIntPtr* total, UIntPtr* computed);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_enqueue(SessionHandle session, int* tokens, UIntPtr count);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_enqueue_text(SessionHandle session, byte* text, UIntPtr length, uint flags);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_session_enqueue_chat(SessionHandle session, byte* json, UIntPtr length, uint flags, UIntPtr* total, UIntPtr* remaining);
         public const int QWEN_REWIND_RANDOM = 1;
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
@@ -572,15 +587,6 @@ namespace Qwen35
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_session_restore_memory(SessionHandle session, void* data, UIntPtr size);
         public const int QWEN_STEP_INPUT = 1;
-
-        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
-        public static extern int qwen_session_enqueue(SessionHandle session, int* tokens, UIntPtr count);
-
-        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
-        public static extern int qwen_session_enqueue_text(SessionHandle session, byte* text, UIntPtr length, uint flags);
-
-        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
-        public static extern int qwen_session_enqueue_chat(SessionHandle session, byte* json, UIntPtr length, uint flags, UIntPtr* total, UIntPtr* remaining);
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_session_step(SessionHandle session, ulong budget_us, uint flags, int* token, UIntPtr* remaining);
@@ -656,6 +662,9 @@ namespace Qwen35
         public static extern int qwen_conversation_regenerate(ConversationHandle conversation, UIntPtr* total, UIntPtr* computed);
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_settle(ConversationHandle conversation, UIntPtr* total, UIntPtr* computed);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_conversation_resume(ConversationHandle conversation);
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
@@ -669,6 +678,9 @@ namespace Qwen35
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_conversation_cancel(ConversationHandle conversation);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_cancel_clear(ConversationHandle conversation);
         public const int QWEN_PIECE_NONE = 0;
         public const int QWEN_PIECE_THINKING = 1;
         public const int QWEN_PIECE_TEXT = 2;

@@ -272,14 +272,8 @@ namespace Qwen35
             return status;
         }
 
-        // Takes back a cancel that came after the end of its call: the next call answers it.
-        void Forget()
-        {
-            float* logits;
-            UIntPtr count;
-            if (Native.qwen_session_logits(handle, &logits, &count) < 0)
-                Native.qwen_session_reset(handle); // the sequence is empty
-        }
+        // Takes back a cancel that came after the end of its call.
+        void Forget() { Native.qwen_session_cancel_clear(handle); }
 
         /// <summary>Cancels the call in progress, or the next one. Any thread, any time.</summary>
         public void Cancel() { Native.qwen_session_cancel(handle); }

@@ -241,17 +241,6 @@ qwen_status qwen_session_new(const qwen_model *model,
                              const qwen_session_options *options,
                              qwen_session **session);
 void qwen_session_free(qwen_session *session);
-qwen_status qwen_session_feed(qwen_session *session, const int32_t *tokens, size_t count);
-qwen_status qwen_session_feed_text(qwen_session *session,
-                                   const char *text,
-                                   size_t length,
-                                   uint32_t flags);
-qwen_status qwen_session_feed_chat(qwen_session *session,
-                                   const char *json,
-                                   size_t length,
-                                   uint32_t flags,
-                                   size_t *total,
-                                   size_t *computed);
 qwen_status qwen_session_next_token(qwen_session *session, int32_t *token);
 qwen_status qwen_session_logits(qwen_session *session, const float **logits, size_t *count);
 qwen_status qwen_session_position(const qwen_session *session, size_t *position);
@@ -267,6 +256,33 @@ qwen_status qwen_session_set_progress(qwen_session *session,
                                       void *user);
 qwen_status qwen_session_reset(qwen_session *session);
 qwen_status qwen_session_cancel(const qwen_session *session);
+qwen_status qwen_session_cancel_clear(qwen_session *session);
+qwen_status qwen_session_feed(qwen_session *session,
+                              const int32_t *tokens,
+                              size_t count);
+qwen_status qwen_session_feed_text(qwen_session *session,
+                                   const char *text,
+                                   size_t length,
+                                   uint32_t flags);
+qwen_status qwen_session_feed_chat(qwen_session *session,
+                                   const char *json,
+                                   size_t length,
+                                   uint32_t flags,
+                                   size_t *total,
+                                   size_t *computed);
+qwen_status qwen_session_enqueue(qwen_session *session,
+                                 const int32_t *tokens,
+                                 size_t count);
+qwen_status qwen_session_enqueue_text(qwen_session *session,
+                                      const char *text,
+                                      size_t length,
+                                      uint32_t flags);
+qwen_status qwen_session_enqueue_chat(qwen_session *session,
+                                      const char *json,
+                                      size_t length,
+                                      uint32_t flags,
+                                      size_t *total,
+                                      size_t *remaining);
 typedef struct {
     uint64_t id;
     uint64_t position;
@@ -293,6 +309,8 @@ typedef struct {
     uint64_t cached;
     uint64_t dropped_messages;
     uint64_t kept_messages;
+    uint64_t dropped_tokens;
+    uint64_t kept_tokens;
 } qwen_feed_info;
 typedef struct {
     uint32_t struct_size;
@@ -333,19 +351,6 @@ qwen_status qwen_session_save_memory(const qwen_session *session,
 qwen_status qwen_session_restore_memory(qwen_session *session,
                                         const void *data,
                                         size_t size);
-qwen_status qwen_session_enqueue(qwen_session *session,
-                                 const int32_t *tokens,
-                                 size_t count);
-qwen_status qwen_session_enqueue_text(qwen_session *session,
-                                      const char *text,
-                                      size_t length,
-                                      uint32_t flags);
-qwen_status qwen_session_enqueue_chat(qwen_session *session,
-                                      const char *json,
-                                      size_t length,
-                                      uint32_t flags,
-                                      size_t *total,
-                                      size_t *remaining);
 qwen_status qwen_session_step(qwen_session *session,
                               uint64_t budget_us,
                               uint32_t flags,
@@ -479,6 +484,9 @@ qwen_status qwen_conversation_send_text(qwen_conversation *conversation,
 qwen_status qwen_conversation_regenerate(qwen_conversation *conversation,
                                          size_t *total,
                                          size_t *computed);
+qwen_status qwen_conversation_settle(qwen_conversation *conversation,
+                                     size_t *total,
+                                     size_t *computed);
 qwen_status qwen_conversation_resume(qwen_conversation *conversation);
 qwen_status qwen_conversation_undo(qwen_conversation *conversation, size_t *removed);
 qwen_status qwen_conversation_history(const qwen_conversation *conversation,
@@ -489,6 +497,7 @@ qwen_status qwen_conversation_set_history(qwen_conversation *conversation,
                                           const char *json,
                                           size_t length);
 qwen_status qwen_conversation_cancel(const qwen_conversation *conversation);
+qwen_status qwen_conversation_cancel_clear(qwen_conversation *conversation);
 typedef int32_t qwen_piece_kind;
 typedef int32_t qwen_finish;
 typedef struct {
@@ -560,6 +569,7 @@ abi.constants = {
     QWEN_TOKEN_END_OF_TURN = 4,
     QWEN_TOKEN_PADDING = 8,
     QWEN_CHAT_AS_TRANSFORMERS = 4,
+    QWEN_CHAT_HISTORY = 8,
     QWEN_SET_TEMPERATURE = 1,
     QWEN_SET_TOP_K = 2,
     QWEN_SET_TOP_P = 4,
@@ -615,7 +625,7 @@ abi.structs = {
     qwen_sampling_options = {"struct_size", "set", "preset", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "penalty_window", "reserved", "seed", "logit_bias", "logit_bias_count"},
     qwen_session_options = {"struct_size", "flags", "context_limit", "sampling", "cache_namespace", "overflow_reserve", "overflow", "mark_limit", "kv", "reserved"},
     qwen_mark = {"id", "position", "automatic", "reserved"},
-    qwen_feed_info = {"struct_size", "reserved", "total", "computed", "cached", "dropped_messages", "kept_messages"},
+    qwen_feed_info = {"struct_size", "reserved", "total", "computed", "cached", "dropped_messages", "kept_messages", "dropped_tokens", "kept_tokens"},
     qwen_prefix_cache_info = {"struct_size", "reserved", "bytes", "limit", "entries", "hits", "misses", "evictions"},
     qwen_statistics = {"struct_size", "sessions", "input_tokens", "output_tokens", "reused_tokens", "cached_tokens", "input_us", "output_us", "first_token_us", "bytes", "input_rate", "output_rate"},
     qwen_token_logprob = {"token", "logprob"},

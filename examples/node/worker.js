@@ -197,11 +197,9 @@ const actions = {
   reset() {
     return { status: check(c.qwen_session_reset(session)) };
   },
-  // Takes back a cancel that came after the end of its call: the next call answers it.
+  // Takes back a cancel that came after the end of its call.
   forget() {
-    const data = [null], count = [0];
-    if (c.qwen_session_logits(session, data, count) < 0) c.qwen_session_reset(session);
-    return { status: 0 };
+    return { status: check(c.qwen_session_cancel_clear(session)) };
   },
   openConversation(options) {
     const made = [null], id = ++opened;

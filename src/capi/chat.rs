@@ -8,6 +8,7 @@ use super::handle;
 use super::model::qwen_model;
 use super::status::{Failure, Result, qwen_status};
 use crate::chat::ChatRequest;
+use crate::session::Extent;
 use crate::{ChatEncoding, Model};
 
 /// For conversations: spellings of added tokens in messages become those tokens, as in
@@ -15,9 +16,24 @@ use crate::{ChatEncoding, Model};
 /// its own turn or open another.
 pub const QWEN_CHAT_AS_TRANSFORMERS: u32 = 0x4;
 
+/// For conversations: not the prompt for an answer, but what comes before the next message of
+/// the user, whatever that is. The template writes the newest answer differently once it is
+/// history (thoughts and empty think blocks go), so that its tokens have to be computed once
+/// more. With this flag that happens now, while the user reads and types, and the next turn
+/// costs its own tokens alone.
+pub const QWEN_CHAT_HISTORY: u32 = 0x8;
+
 pub(super) fn encoding(value: u32) -> Result<ChatEncoding> {
     let raw = flags(value, QWEN_CHAT_AS_TRANSFORMERS)? != 0;
     Ok(if raw { ChatEncoding::AsTransformers } else { ChatEncoding::Safe })
+}
+
+/// The encoding, and what of a conversation is meant.
+pub(super) fn form(value: u32) -> Result<(ChatEncoding, Extent)> {
+    let known = QWEN_CHAT_AS_TRANSFORMERS | QWEN_CHAT_HISTORY;
+    let history = flags(value, known)? & QWEN_CHAT_HISTORY != 0;
+    let extent = if history { Extent::History } else { Extent::Prompt };
+    Ok((encoding(value & !QWEN_CHAT_HISTORY)?, extent))
 }
 
 /// A conversation of the caller.
@@ -76,7 +92,7 @@ pub unsafe extern "C" fn qwen_chat_render(
 /// Renders a conversation and tokenizes it.
 ///
 /// json, length: as for qwen_chat_render().
-/// flags: QWEN_CHAT_AS_TRANSFORMERS or 0.
+/// flags: QWEN_CHAT_AS_TRANSFORMERS and QWEN_CHAT_HISTORY, or 0.
 /// tokens, capacity, needed: a buffer of the caller, see Buffers; sizes in tokens.
 ///
 /// Returns as qwen_chat_render().
@@ -96,7 +112,10 @@ pub unsafe extern "C" fn qwen_chat_tokenize(
         needed.set(0);
         let model = handle::read::<Model>(model)?;
         let request = request(json, length)?;
-        let ids = model.encode_chat(&request, encoding(flags)?)?;
+        let ids = match form(flags)? {
+            (encoding, Extent::Prompt) => model.encode_chat(&request, encoding)?,
+            (encoding, Extent::History) => model.encode_history(&request, encoding)?,
+        };
         give(as_i32(&ids), "tokens", tokens, capacity, &needed)
     })
 }

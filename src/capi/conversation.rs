@@ -392,7 +392,7 @@ pub unsafe extern "C" fn qwen_conversation_regenerate(
     }
 }
 
-/// Starts a reply by `work` and says what it cost.
+/// Does `work` on conversation and session and says what it cost.
 ///
 /// # Safety
 /// `conversation` is NULL or a handle; the others are NULL or writable.
@@ -416,6 +416,34 @@ unsafe fn start(
     let result = work(&mut talk.conversation, &mut session)?;
     set(session.judge(result)?);
     Ok(QWEN_OK)
+}
+
+/// Computes now what the next message of the user would wait for: the last reply as the
+/// template writes it into history, without thoughts and empty think block. Call it when a
+/// reply has ended, while the user reads and types: the next turn then costs its own tokens
+/// alone. It computes the reply's tokens together, in a fraction of the time that making them
+/// has taken. The progress callback of the session and qwen_conversation_cancel() can end it;
+/// what is done by then counts. Without it the same is done by the next
+/// qwen_conversation_send(). A reply that was cut can no longer be resumed.
+///
+/// total, computed: as for qwen_conversation_send(). Both 0: there was nothing to do, because
+/// the last message is no reply, or one that has called tools.
+///
+/// Returns as qwen_conversation_send(); QWEN_ERROR_INVALID_STATE while a reply is in progress.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qwen_conversation_settle(
+    conversation: *mut qwen_conversation,
+    total: *mut usize,
+    computed: *mut usize,
+) -> qwen_status {
+    // SAFETY: pointers are NULL or as the header asks for.
+    unsafe {
+        call(|| {
+            start(conversation, total, computed, |conversation, session| {
+                Ok(conversation.settle(session))
+            })
+        })
+    }
 }
 
 /// Goes on with a reply that ended by QWEN_FINISH_LENGTH or QWEN_FINISH_CANCELLED as if it
@@ -514,6 +542,22 @@ pub unsafe extern "C" fn qwen_conversation_cancel(
     // SAFETY: the header asks for NULL or a handle.
     call(|| unsafe {
         handle::visit::<Talk>(conversation)?.cancel();
+        Ok(QWEN_OK)
+    })
+}
+
+/// Forgets a cancel that no call has answered, as qwen_session_cancel_clear() does for the
+/// session.
+///
+/// Returns QWEN_OK, whether there was one or not; QWEN_ERROR_BUSY during a call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qwen_conversation_cancel_clear(
+    conversation: *mut qwen_conversation,
+) -> qwen_status {
+    // SAFETY: the header asks for NULL or a handle.
+    call(|| unsafe {
+        let talk = handle::write::<Talk>(conversation)?;
+        talk.session.write()?.clear_cancel();
         Ok(QWEN_OK)
     })
 }

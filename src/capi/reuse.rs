@@ -9,8 +9,9 @@ use super::status::{Failure, QWEN_ERROR_INVALID_STATE, QWEN_OK, Result, qwen_sta
 use crate::model::prefix_cache::PrefixCache;
 use crate::{Model, Session};
 
-/// What the last qwen_session_feed_chat() or qwen_session_set_tokens() did; zeros if it did
-/// not end with QWEN_OK. Set struct_size before asking.
+/// What the last call that fed a session did (tokens, text, a conversation, or
+/// qwen_session_set_tokens()); zeros if it did not end with QWEN_OK. Set struct_size before
+/// asking.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct qwen_feed_info {
@@ -18,7 +19,7 @@ pub struct qwen_feed_info {
     pub struct_size: u32,
     /// 0.
     pub reserved: u32,
-    /// Tokens asked for.
+    /// Tokens asked for; of tokens and text, those of the sequence then.
     pub total: u64,
     /// Of them, those it computed; the others were there already.
     pub computed: u64,
@@ -29,6 +30,11 @@ pub struct qwen_feed_info {
     pub dropped_messages: u64,
     /// Messages in front of those: the first one left out has this index.
     pub kept_messages: u64,
+    /// Tokens left out of a sequence that was fed as tokens or text and did not fit, with
+    /// QWEN_OVERFLOW_DROP_TURNS.
+    pub dropped_tokens: u64,
+    /// Tokens in front of those: the first one left out had this index.
+    pub kept_tokens: u64,
 }
 
 // SAFETY: integers only, struct_size first.
@@ -94,8 +100,7 @@ pub unsafe extern "C" fn qwen_session_set_tokens(
     })
 }
 
-/// Says what the last qwen_session_feed_chat() or qwen_session_set_tokens() did, messages
-/// that were left out among it.
+/// Says what the last call that fed a session did, and what it left out.
 ///
 /// info: filled as far as its struct_size reaches, which must be set; owned by the caller.
 ///
@@ -116,6 +121,8 @@ pub unsafe extern "C" fn qwen_session_get_feed_info(
             cached: fed.cached as u64,
             dropped_messages: fed.dropped_messages as u64,
             kept_messages: fed.kept_messages as u64,
+            dropped_tokens: fed.dropped_tokens as u64,
+            kept_tokens: fed.kept_tokens as u64,
         };
         fill("info", info, &value)?;
         Ok(QWEN_OK)

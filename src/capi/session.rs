@@ -1,17 +1,15 @@
 //! Sessions: a sequence being continued.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::c_void;
 use std::ops::ControlFlow;
 use std::ptr::{null, null_mut};
 
-use super::arguments::{Out, Sized32, as_i32, flags, init, options, text, tokens};
-use super::chat::{encoding, request};
+use super::arguments::{Out, Sized32, as_i32, flags, init, options};
 use super::guard::{call, call_void};
 use super::handle::{self, Freed, Object};
 use super::model::{constant, constant_of, qwen_model};
 use super::sampling::{qwen_sampling_options, sampling};
 use super::status::{Failure, QWEN_END_OF_TURN, QWEN_LIMIT_REACHED, QWEN_OK, Result, qwen_status};
-use super::tokens::added_tokens;
 use super::user::User;
 use crate::session::{CancelHandle, Overflow, Progress};
 use crate::{KvElement, Model, Next, Session, SessionOptions};
@@ -86,8 +84,13 @@ pub const QWEN_OVERFLOW_REFUSE: qwen_overflow = 0;
 /// qwen_session_feed_chat() keeps the system messages and the newest turns and leaves out the
 /// oldest whole turns, a turn being a user message with all that follows up to the next one.
 /// qwen_session_get_feed_info() says which. It then computes all behind the system messages
-/// again; overflow_reserve makes that rare. If the newest turn alone is too long, it is
+/// again; overflow_reserve makes that rare, and as long as what was left out once makes the
+/// conversation fit, the same is left out. If the newest turn alone is too long, it is
 /// QWEN_ERROR_CONTEXT_OVERFLOW after all.
+///
+/// Tokens and text that are fed do the same to a sequence with turns of a user (control token
+/// and role, as the chat template writes them); without such turns they are refused.
+/// Generating never leaves out anything: it ends with QWEN_LIMIT_REACHED.
 pub const QWEN_OVERFLOW_DROP_TURNS: qwen_overflow = 1;
 
 // SAFETY: integers and a raw pointer; struct_size first.
@@ -183,96 +186,6 @@ fn overflow(value: qwen_overflow, reserve: u64) -> Result<Overflow> {
 pub unsafe extern "C" fn qwen_session_free(session: *mut qwen_session) {
     // SAFETY: the header asks for NULL or a handle.
     call_void(|| unsafe { handle::free::<Session>(session) });
-}
-
-/// Appends tokens to the sequence and computes them.
-///
-/// tokens, count: used during the call. No tokens: nothing happens.
-///
-/// Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT for an id that is negative or outside the
-/// vocabulary, and QWEN_ERROR_CONTEXT_OVERFLOW if the sequence would exceed its limit: both
-/// leave the session as it was. QWEN_CANCELLED, QWEN_ERROR_OUT_OF_MEMORY and
-/// QWEN_ERROR_FORKED leave it with a beginning of the tokens, as qwen_session_position()
-/// tells, and usable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn qwen_session_feed(
-    session: *mut qwen_session,
-    tokens: *const i32,
-    count: usize,
-) -> qwen_status {
-    // SAFETY: pointers are NULL or as the header asks for.
-    call(|| unsafe {
-        let mut session = handle::write::<Session>(session)?;
-        let ids = self::tokens("tokens", tokens, count)?;
-        let result = session.feed(ids);
-        session.judge(result)?;
-        Ok(QWEN_OK)
-    })
-}
-
-/// Tokenizes text, appends it to the sequence and computes it. For plain continuation; a
-/// conversation is fed by qwen_session_feed_chat().
-///
-/// text, length: UTF-8, used during the call.
-/// flags: QWEN_TEXT_ADDED_TOKENS or 0.
-///
-/// Returns as qwen_session_feed(), and QWEN_ERROR_INVALID_ARGUMENT for text that is not
-/// UTF-8.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn qwen_session_feed_text(
-    session: *mut qwen_session,
-    text: *const c_char,
-    length: usize,
-    flags: u32,
-) -> qwen_status {
-    // SAFETY: pointers are NULL or as the header asks for.
-    call(|| unsafe {
-        let mut session = handle::write::<Session>(session)?;
-        let text = self::text("text", text, length)?;
-        let result = session.feed_text(text, added_tokens(flags)?);
-        session.judge(result)?;
-        Ok(QWEN_OK)
-    })
-}
-
-/// Makes the session hold exactly a conversation, rendered by the checkpoint's template and
-/// ready for the answer. Call it once per turn with all messages so far, the assistant's
-/// answers among them: what the session holds already is not computed again.
-///
-/// json, length: as for qwen_chat_render().
-/// flags: QWEN_CHAT_AS_TRANSFORMERS or 0.
-/// total: receives the tokens of the conversation; NULL if not wanted.
-/// computed: receives how many of them this call computed; NULL if not wanted.
-///
-/// Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT, QWEN_ERROR_TEMPLATE (see
-/// qwen_chat_render()), QWEN_ERROR_UNSUPPORTED for messages with images or videos, and
-/// QWEN_ERROR_CONTEXT_OVERFLOW, which leave the session as it was; QWEN_CANCELLED,
-/// QWEN_ERROR_OUT_OF_MEMORY and QWEN_ERROR_FORKED, which leave it with a beginning of the
-/// conversation, and usable: the same call again completes it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn qwen_session_feed_chat(
-    session: *mut qwen_session,
-    json: *const c_char,
-    length: usize,
-    flags: u32,
-    total: *mut usize,
-    computed: *mut usize,
-) -> qwen_status {
-    // SAFETY: pointers are NULL or as the header asks for.
-    call(|| unsafe {
-        let outs = (Out::optional("total", total)?, Out::optional("computed", computed)?);
-        let set = |total, computed| {
-            outs.0.iter().for_each(|out| out.set(total));
-            outs.1.iter().for_each(|out| out.set(computed));
-        };
-        set(0, 0);
-        let mut session = handle::write::<Session>(session)?;
-        let request = request(json, length)?;
-        let result = session.feed_chat(&request, encoding(flags)?);
-        let fed = session.judge(result)?;
-        set(fed.total, fed.computed);
-        Ok(QWEN_OK)
-    })
 }
 
 /// Chooses the next token and appends it to the sequence.
@@ -492,12 +405,27 @@ pub unsafe extern "C" fn qwen_session_reset(session: *mut qwen_session) -> qwen_
 /// cancelled call returns QWEN_CANCELLED within milliseconds. A signal handler should set a
 /// flag instead, which the progress callback looks at.
 ///
-/// Returns QWEN_OK, or QWEN_ERROR_INVALID_HANDLE.
+/// Returns QWEN_OK, or QWEN_ERROR_INVALID_HANDLE. See qwen_session_cancel_clear() for a cancel
+/// that came too late.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qwen_session_cancel(session: *const qwen_session) -> qwen_status {
     // SAFETY: the header asks for NULL or a handle.
     call(|| unsafe {
         handle::visit::<Session>(session)?.cancel();
+        Ok(QWEN_OK)
+    })
+}
+
+/// Forgets a cancel that no call has answered: one that was asked for when the call it was
+/// meant for had just ended, and would end the next one. To be called between calls, once
+/// nobody asks any more.
+///
+/// Returns QWEN_OK, whether there was one or not; QWEN_ERROR_BUSY during a call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qwen_session_cancel_clear(session: *mut qwen_session) -> qwen_status {
+    // SAFETY: the header asks for NULL or a handle.
+    call(|| unsafe {
+        handle::write::<Session>(session)?.clear_cancel();
         Ok(QWEN_OK)
     })
 }

@@ -1,9 +1,6 @@
 //! Sessions advanced for a limited time, and several at once.
 
-use std::ffi::c_char;
-
-use super::arguments::{Out, array, flags, text, tokens};
-use super::chat::{encoding, request};
+use super::arguments::{Out, array, flags};
 use super::guard::call;
 use super::handle;
 use super::session::qwen_session;
@@ -11,94 +8,11 @@ use super::status::{
     Failure, QWEN_END_OF_TURN, QWEN_LIMIT_REACHED, QWEN_OK, QWEN_WORKING, Result, qwen_status,
     record,
 };
-use super::tokens::added_tokens;
 use crate::session::{Step, batch_step};
 use crate::{Next, Session};
 
 /// Flag of qwen_session_step(): compute what is queued, generate nothing.
 pub const QWEN_STEP_INPUT: u32 = 0x1;
-
-/// Appends tokens to the sequence without computing them: qwen_session_step() does that, or
-/// the next other call that needs them (which then takes as long as qwen_session_feed()).
-///
-/// tokens, count: used during the call. No tokens: nothing happens.
-///
-/// Returns QWEN_OK, at once; QWEN_ERROR_INVALID_ARGUMENT for an id that is negative or
-/// outside the vocabulary, QWEN_ERROR_CONTEXT_OVERFLOW if the sequence would exceed its
-/// limit and QWEN_ERROR_OUT_OF_MEMORY, which leave the session as it was.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn qwen_session_enqueue(
-    session: *mut qwen_session,
-    tokens: *const i32,
-    count: usize,
-) -> qwen_status {
-    // SAFETY: pointers are NULL or as the header asks for.
-    call(|| unsafe {
-        let mut session = handle::write::<Session>(session)?;
-        let ids = self::tokens("tokens", tokens, count)?;
-        let result = session.enqueue(ids);
-        session.judge(result)?;
-        Ok(QWEN_OK)
-    })
-}
-
-/// Tokenizes text and appends it to the sequence without computing it, see
-/// qwen_session_enqueue().
-///
-/// text, length: UTF-8, used during the call.
-/// flags: QWEN_TEXT_ADDED_TOKENS or 0.
-///
-/// Returns as qwen_session_enqueue(), and QWEN_ERROR_INVALID_ARGUMENT for text that is not
-/// UTF-8.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn qwen_session_enqueue_text(
-    session: *mut qwen_session,
-    text: *const c_char,
-    length: usize,
-    flags: u32,
-) -> qwen_status {
-    // SAFETY: pointers are NULL or as the header asks for.
-    call(|| unsafe {
-        let mut session = handle::write::<Session>(session)?;
-        let text = self::text("text", text, length)?;
-        let result = session.enqueue_text(text, added_tokens(flags)?);
-        session.judge(result)?;
-        Ok(QWEN_OK)
-    })
-}
-
-/// Makes the session hold exactly a conversation, as qwen_session_feed_chat() does, and
-/// leaves what is not computed yet to qwen_session_step().
-///
-/// json, length, flags, total: as for qwen_session_feed_chat().
-/// remaining: receives the tokens that are still to be computed; NULL if not wanted.
-///
-/// Returns as qwen_session_feed_chat(), but never QWEN_CANCELLED.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn qwen_session_enqueue_chat(
-    session: *mut qwen_session,
-    json: *const c_char,
-    length: usize,
-    flags: u32,
-    total: *mut usize,
-    remaining: *mut usize,
-) -> qwen_status {
-    // SAFETY: pointers are NULL or as the header asks for.
-    call(|| unsafe {
-        let outs = (Out::optional("total", total)?, Out::optional("remaining", remaining)?);
-        let set = |total, remaining| {
-            outs.0.iter().for_each(|out| out.set(total));
-            outs.1.iter().for_each(|out| out.set(remaining));
-        };
-        set(0, 0);
-        let mut session = handle::write::<Session>(session)?;
-        let request = request(json, length)?;
-        let result = session.enqueue_chat(&request, encoding(flags)?);
-        let fed = session.judge(result)?;
-        set(fed.total, session.remaining());
-        Ok(QWEN_OK)
-    })
-}
 
 /// Goes on for about as long as a budget says: computes what is queued
 /// (qwen_session_enqueue() and its kin), then the next token. For frame loops: call it once

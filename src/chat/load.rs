@@ -1,5 +1,6 @@
 //! Where a checkpoint keeps its chat template, and the special tokens that go with it.
 
+use std::fs;
 use std::path::Path;
 
 use super::json::{Json, get};

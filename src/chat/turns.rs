@@ -54,6 +54,15 @@ impl ChatRequest {
         request.messages.drain(range);
         request
     }
+
+    /// The request with a user's message behind the others, which is to be answered.
+    #[must_use]
+    pub fn with_question(&self, text: &str) -> Self {
+        let mut request = self.clone();
+        request.messages.extend(Self::from_turns([("user", text)]).messages);
+        request.continue_field = None;
+        request
+    }
 }
 
 #[cfg(test)]

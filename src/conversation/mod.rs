@@ -22,7 +22,7 @@ pub use turn::{Finish, Piece, ToolCall};
 
 use crate::chat::{ChatRequest, Json, json_get};
 use crate::engine::{ChatEncoding, Model};
-use crate::session::{Fed, Session};
+use crate::session::{Extent, Fed, Session};
 use crate::{Error, Result};
 use reply::StopFilter;
 use tools::Tools;
@@ -188,9 +188,7 @@ impl Conversation {
     /// session then holds a beginning; the same call goes on from there). The messages stay.
     pub fn start(&mut self, session: &mut Session) -> Result<Fed> {
         self.end_turn();
-        let request = ChatRequest::from_parts(self.messages.clone(), self.tools_json.clone())?
-            .enable_thinking(self.thinking);
-        let fed = session.feed_chat(&request, self.encoding)?;
+        let fed = session.feed_chat(&self.request()?, self.encoding)?;
         let (tools, stop) = (self.tools.clone(), self.stop.clone());
         let calls = count_calls(&self.messages);
         self.turn = Some(Turn::new(session, tools, stop, self.limits, calls));
@@ -223,6 +221,38 @@ impl Conversation {
             self.messages.truncate(before);
         }
         result
+    }
+
+    /// Computes now what the next message of the user would wait for: the last reply as the
+    /// template writes it into history, without thoughts and empty think block. So a turn
+    /// costs its own tokens alone, and the reply's (which cost a fraction of what making them
+    /// has cost) are computed while the user reads and types. The messages are not changed; a
+    /// reply that was cut can no longer be resumed.
+    ///
+    /// Nothing is done, and the result is all zeros, where the last message is no reply, or
+    /// one that has called tools: results to come go on from what is there.
+    ///
+    /// # Errors
+    /// `InvalidState` while a reply is in progress; those of [`Conversation::start`]: the next
+    /// message then costs what it would have.
+    pub fn settle(&mut self, session: &mut Session) -> Result<Fed> {
+        if let Some(turn) = &mut self.turn {
+            if turn.finish().is_none() {
+                return Err(Error::invalid_state("a reply is in progress"));
+            }
+            turn.seal();
+        }
+        let is_reply = |last: &Json| role(last) == Some("assistant") && count_calls([last]) == 0;
+        if !self.messages.last().is_some_and(is_reply) {
+            return Ok(Fed::default());
+        }
+        session.feed_extent(&self.request()?, self.encoding, Extent::History)
+    }
+
+    /// All messages, as the template takes them.
+    fn request(&self) -> Result<ChatRequest> {
+        let request = ChatRequest::from_parts(self.messages.clone(), self.tools_json.clone())?;
+        Ok(request.enable_thinking(self.thinking))
     }
 
     /// The next piece of the reply; [`Piece::End`] when there is none, again and again. Once it
@@ -350,7 +380,7 @@ fn role(message: &Json) -> Option<&str> {
 }
 
 /// Calls in the messages: where the numbers of new ones start.
-fn count_calls(messages: &[Json]) -> usize {
+fn count_calls<'a>(messages: impl IntoIterator<Item = &'a Json>) -> usize {
     let calls = |message: &Json| match message {
         Json::Object(entries) => match json_get(entries, "tool_calls") {
             Some(Json::Array(calls)) => calls.len(),
@@ -358,5 +388,5 @@ fn count_calls(messages: &[Json]) -> usize {
         },
         _ => 0,
     };
-    messages.iter().map(calls).sum()
+    messages.into_iter().map(calls).sum()
 }

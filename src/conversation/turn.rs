@@ -310,6 +310,11 @@ impl Turn {
         self.end(Finish::Cancelled);
     }
 
+    /// Ends the possibility to resume: the session goes on elsewhere.
+    pub(super) fn seal(&mut self) {
+        self.open = None;
+    }
+
     /// Undoes an end that can be undone; `false` if it cannot.
     pub(super) fn resume(&mut self) -> bool {
         let Some(open) = self.open.take() else { return false };

@@ -34,6 +34,7 @@ impl Session {
             marks: self.marks.try_clone()?,
             namespace: self.namespace,
             overflow: self.overflow,
+            left_out: self.left_out,
             attachment: copy(&self.attachment, "a copy of the attachment")?,
             last_fed: self.last_fed,
             stepping: self.stepping.fork(),

@@ -26,6 +26,7 @@ use std::ops::ControlFlow;
 
 pub use batch::batch_step;
 pub use cancel::CancelHandle;
+pub use chat::Extent;
 pub use edit::LogitsHook;
 pub use marks::{DEFAULT_MARKS, MarkInfo};
 pub use overflow::Overflow;
@@ -42,6 +43,7 @@ use crate::sampling::{Sampler, SamplingOptions};
 use crate::tokenizer::AddedTokens;
 use crate::{Error, Result};
 use marks::Marks;
+use overflow::Shortened;
 use statistics::Meter;
 use step::{Stepping, report};
 
@@ -112,6 +114,8 @@ pub struct Session {
     marks: Marks,
     namespace: Option<u64>,
     overflow: Overflow,
+    /// Turns that the conversation held was shortened by.
+    left_out: usize,
     /// The caller's own bytes, saved with the session.
     attachment: Vec<u8>,
     last_fed: Fed,
@@ -155,6 +159,7 @@ impl Session {
             marks: Marks::new(options.mark_limit),
             namespace: options.cache_namespace,
             overflow: options.overflow,
+            left_out: 0,
             attachment: Vec::new(),
             last_fed: Fed::default(),
             stepping: Stepping::default(),
@@ -192,6 +197,12 @@ impl Session {
         self.cancel.clone()
     }
 
+    /// Forgets a cancel that no call has answered: one that came too late for the call it was
+    /// meant for, and would end the next one.
+    pub fn clear_cancel(&mut self) {
+        self.cancel.take();
+    }
+
     /// Chooses tokens by `options` from now on. The random stream starts anew if they hold a
     /// seed, else it goes on.
     ///
@@ -225,6 +236,11 @@ impl Session {
 
     /// Appends `tokens` to the sequence and computes them.
     ///
+    /// If they do not fit and the options say [`Overflow::DropTurns`], the oldest whole turns
+    /// of a user are left out, where the sequence has any (control token and role, as a chat
+    /// template writes them) and the newest fits; [`Session::last_fed`] says how much. What is
+    /// in front of the first one stays.
+    ///
     /// # Errors
     /// Before anything is consumed: `InvalidArgument` for an id without a row in the
     /// embedding, `ContextOverflow` if they do not fit. Afterwards: `Cancelled`,
@@ -235,8 +251,29 @@ impl Session {
             return Ok(());
         }
         self.check_ids(tokens)?;
-        self.check_room(self.tokens.len(), tokens.len())?;
-        self.append(tokens)
+        self.take(tokens, Self::append, Self::hold)
+    }
+
+    /// Takes checked `tokens` by `append` if they fit, else what is left of all by `hold`.
+    fn take(
+        &mut self,
+        tokens: &[u32],
+        append: impl FnOnce(&mut Self, &[u32]) -> Result<()>,
+        hold: impl FnOnce(&mut Self, &[u32]) -> Result<Fed>,
+    ) -> Result<()> {
+        self.last_fed = Fed::default();
+        let shortened = self.shortened(tokens)?;
+        self.last_fed = match shortened {
+            None => {
+                append(self, tokens)?;
+                Fed { total: self.tokens.len(), computed: tokens.len(), ..Fed::default() }
+            }
+            Some(Shortened { ids, kept, dropped }) => {
+                let fed = hold(self, &ids)?;
+                Fed { dropped_tokens: dropped, kept_tokens: kept, ..fed }
+            }
+        };
+        Ok(())
     }
 
     /// Tokenizes `text` and feeds it, see [`Session::feed`]. Returns the number of tokens.

@@ -23,6 +23,10 @@ pub struct Fed {
     pub dropped_messages: usize,
     /// Messages at the start that stayed: the first one dropped has this index.
     pub kept_messages: usize,
+    /// Tokens left out of a sequence that was fed as tokens or text ([`Session::feed`]).
+    pub dropped_tokens: usize,
+    /// Tokens at its start that stayed: the first one dropped had this index.
+    pub kept_tokens: usize,
 }
 
 /// Positions of a conversation that are worth a mark, and whether it is shared.

@@ -106,8 +106,7 @@ impl Session {
             return Ok(());
         }
         self.check_ids(tokens)?;
-        self.check_room(self.tokens.len(), tokens.len())?;
-        self.queue(tokens)
+        self.take(tokens, Self::queue, Self::begin_hold)
     }
 
     /// Tokenizes `text` and queues it, see [`Session::enqueue`]. Returns the number of

@@ -153,6 +153,24 @@ static void turns(void) {
     OK(qwen_conversation_resume(talk));
     read_reply(talk, QWEN_END_OF_TURN);
     CHECK(strcmp(text, "a b c") == 0);
+
+    /* Settled, the next turn computes nothing of the reply. */
+    size_t total = 0, computed = 0;
+    OK(qwen_conversation_cancel(talk));
+    EXPECT(QWEN_CANCELLED, qwen_conversation_settle(talk, &total, &computed));
+    OK(qwen_conversation_cancel(talk));
+    OK(qwen_conversation_cancel_clear(talk));
+    OK(qwen_conversation_settle(talk, &total, &computed));
+    CHECK(total > 20 && computed > 3 && computed < 20);
+    OK(qwen_conversation_settle(talk, &total, &computed));
+    CHECK(total > 20 && computed == 0);
+    EXPECT(QWEN_ERROR_INVALID_STATE, qwen_conversation_resume(talk));
+    size_t settled = total;
+    OK(qwen_conversation_send_text(talk, "On?", 3, &total, &computed));
+    CHECK(computed == total - settled);
+    EXPECT(QWEN_ERROR_INVALID_STATE, qwen_conversation_settle(talk, NULL, NULL));
+    EXPECT(QWEN_ERROR_INVALID_HANDLE, qwen_conversation_settle(NULL, NULL, NULL));
+    EXPECT(QWEN_ERROR_INVALID_HANDLE, qwen_conversation_cancel_clear(NULL));
     qwen_conversation_free(copy);
     qwen_conversation_free(talk);
     EXPECT(QWEN_ERROR_INVALID_HANDLE, qwen_conversation_undo(talk, NULL));

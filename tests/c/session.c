@@ -256,6 +256,14 @@ static void progress_and_cancel(void) {
     CHECK(memcmp(ids, expected, sizeof ids) == 0);
 
     /* Cancelled before it began: the next call, and only that. */
+    const float *logits;
+    size_t rows;
+    /* One that came too late is forgotten when asked to be, between calls. */
+    OK(qwen_session_cancel(session));
+    OK(qwen_session_cancel_clear(session));
+    OK(qwen_session_cancel_clear(session));
+    OK(qwen_session_logits(session, &logits, &rows));
+    EXPECT(QWEN_ERROR_INVALID_HANDLE, qwen_session_cancel_clear(NULL));
     OK(qwen_session_cancel(session));
     OK(qwen_session_cancel(session));
     EXPECT(QWEN_CANCELLED, qwen_session_feed(session, prompt, 3));

@@ -56,7 +56,7 @@ int main(void) {
     OFFSET(qwen_session_options, overflow, 40);
     OFFSET(qwen_session_options, kv, 48);
     OFFSET(qwen_session_options, mark_limit, 44);
-    CHECK(sizeof(qwen_mark) == 24 && sizeof(qwen_feed_info) == 48);
+    CHECK(sizeof(qwen_mark) == 24 && sizeof(qwen_feed_info) == 64);
     CHECK(sizeof(qwen_prefix_cache_info) == 56);
     OFFSET(qwen_session_options, context_limit, 8);
     OFFSET(qwen_session_options, sampling, 16);

@@ -82,15 +82,15 @@ static void results(const char *path) {
             return bool(stream.read(static_cast<char *>(to), std::streamsize(length)));
         }
     };
-    int opened = 0;
+    int asked = 0;
     auto host = qwen::Model::open_files([&](std::string_view name) {
         std::ifstream stream(std::string(path) + "/" + std::string(name), std::ios::binary);
-        opened += bool(stream);
+        asked += bool(stream);
         return stream ? std::make_unique<File>(File{std::move(stream)}) : nullptr;
     });
-    CHECK(host && opened >= 5 && *host->try_find_token("<think>") == 506);
-    auto none = qwen::Model::open_files([](std::string_view) { return std::unique_ptr<File>(); });
-    CHECK(!none && none.error().status() == QWEN_ERROR_IO);
+    CHECK(host && asked >= 5 && *host->try_find_token("<think>") == 506);
+    auto empty = qwen::Model::open_files([](std::string_view) { return std::unique_ptr<File>(); });
+    CHECK(!empty && empty.error().status() == QWEN_ERROR_IO);
 
     qwen::SessionOptions options;
     options.sampling = qwen::Sampling::greedy();

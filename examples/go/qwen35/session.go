@@ -146,14 +146,8 @@ func (s *Session) run(ctx context.Context, call func() C.qwen_status) (C.qwen_st
 	return status, err
 }
 
-// forget takes back a cancel that came after the end of its call: the next call answers it.
-func (s *Session) forget() {
-	var logits *C.float
-	var count C.size_t
-	if C.qwen_session_logits(s.c(), &logits, &count) < 0 {
-		C.qwen_session_reset(s.c()) // the sequence is empty
-	}
-}
+// forget takes back a cancel that came after the end of its call.
+func (s *Session) forget() { C.qwen_session_cancel_clear(s.c()) }
 
 // Feed appends tokens and computes them.
 func (s *Session) Feed(ctx context.Context, tokens []int32) error {

@@ -163,6 +163,7 @@ class qwen_stream_decoder(ctypes.Structure):
 
 
 QWEN_CHAT_AS_TRANSFORMERS = 4
+QWEN_CHAT_HISTORY = 8
 QWEN_SET_TEMPERATURE = 1
 QWEN_SET_TOP_K = 2
 QWEN_SET_TOP_P = 4
@@ -259,6 +260,8 @@ class qwen_feed_info(ctypes.Structure):
         ("cached", ctypes.c_uint64),
         ("dropped_messages", ctypes.c_uint64),
         ("kept_messages", ctypes.c_uint64),
+        ("dropped_tokens", ctypes.c_uint64),
+        ("kept_tokens", ctypes.c_uint64),
     ]
 
 
@@ -561,25 +564,6 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "qwen_session_free": (None, [
         ctypes.POINTER(qwen_session),
     ]),
-    "qwen_session_feed": (qwen_status, [
-        ctypes.POINTER(qwen_session),
-        ctypes.POINTER(ctypes.c_int32),
-        ctypes.c_size_t,
-    ]),
-    "qwen_session_feed_text": (qwen_status, [
-        ctypes.POINTER(qwen_session),
-        ctypes.c_char_p,
-        ctypes.c_size_t,
-        ctypes.c_uint32,
-    ]),
-    "qwen_session_feed_chat": (qwen_status, [
-        ctypes.POINTER(qwen_session),
-        ctypes.c_char_p,
-        ctypes.c_size_t,
-        ctypes.c_uint32,
-        ctypes.POINTER(ctypes.c_size_t),
-        ctypes.POINTER(ctypes.c_size_t),
-    ]),
     "qwen_session_next_token": (qwen_status, [
         ctypes.POINTER(qwen_session),
         ctypes.POINTER(ctypes.c_int32),
@@ -620,6 +604,47 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     ]),
     "qwen_session_cancel": (qwen_status, [
         ctypes.POINTER(qwen_session),
+    ]),
+    "qwen_session_cancel_clear": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+    ]),
+    "qwen_session_feed": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.POINTER(ctypes.c_int32),
+        ctypes.c_size_t,
+    ]),
+    "qwen_session_feed_text": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.c_uint32,
+    ]),
+    "qwen_session_feed_chat": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.c_uint32,
+        ctypes.POINTER(ctypes.c_size_t),
+        ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_session_enqueue": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.POINTER(ctypes.c_int32),
+        ctypes.c_size_t,
+    ]),
+    "qwen_session_enqueue_text": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.c_uint32,
+    ]),
+    "qwen_session_enqueue_chat": (qwen_status, [
+        ctypes.POINTER(qwen_session),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.c_uint32,
+        ctypes.POINTER(ctypes.c_size_t),
+        ctypes.POINTER(ctypes.c_size_t),
     ]),
     "qwen_session_fork": (qwen_status, [
         ctypes.POINTER(qwen_session),
@@ -699,25 +724,6 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         ctypes.POINTER(qwen_session),
         ctypes.c_void_p,
         ctypes.c_size_t,
-    ]),
-    "qwen_session_enqueue": (qwen_status, [
-        ctypes.POINTER(qwen_session),
-        ctypes.POINTER(ctypes.c_int32),
-        ctypes.c_size_t,
-    ]),
-    "qwen_session_enqueue_text": (qwen_status, [
-        ctypes.POINTER(qwen_session),
-        ctypes.c_char_p,
-        ctypes.c_size_t,
-        ctypes.c_uint32,
-    ]),
-    "qwen_session_enqueue_chat": (qwen_status, [
-        ctypes.POINTER(qwen_session),
-        ctypes.c_char_p,
-        ctypes.c_size_t,
-        ctypes.c_uint32,
-        ctypes.POINTER(ctypes.c_size_t),
-        ctypes.POINTER(ctypes.c_size_t),
     ]),
     "qwen_session_step": (qwen_status, [
         ctypes.POINTER(qwen_session),
@@ -851,6 +857,11 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         ctypes.POINTER(ctypes.c_size_t),
         ctypes.POINTER(ctypes.c_size_t),
     ]),
+    "qwen_conversation_settle": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+        ctypes.POINTER(ctypes.c_size_t),
+        ctypes.POINTER(ctypes.c_size_t),
+    ]),
     "qwen_conversation_resume": (qwen_status, [
         ctypes.POINTER(qwen_conversation),
     ]),
@@ -870,6 +881,9 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         ctypes.c_size_t,
     ]),
     "qwen_conversation_cancel": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+    ]),
+    "qwen_conversation_cancel_clear": (qwen_status, [
         ctypes.POINTER(qwen_conversation),
     ]),
     "qwen_conversation_next": (qwen_status, [

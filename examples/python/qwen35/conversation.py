@@ -189,6 +189,11 @@ class Conversation:
         """Drops the last reply and starts another one."""
         return self._fed(self._library.qwen_conversation_regenerate)
 
+    def settle(self) -> Fed:
+        """Computes now, while the user reads and types, what the next message would wait for:
+        the last reply as the template writes it into history."""
+        return self._fed(self._library.qwen_conversation_settle)
+
     def resume(self) -> None:
         """Goes on with a reply that ended by its length or was cancelled."""
         check(self._library.qwen_conversation_resume(self.handle))

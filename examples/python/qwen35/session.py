@@ -143,10 +143,8 @@ class Session:
         return status
 
     def forget_cancel(self) -> None:
-        """Takes back a cancel that no call has answered: the next call does so."""
-        logits, count = ctypes.POINTER(ctypes.c_float)(), ctypes.c_size_t()
-        if self._library.qwen_session_logits(self._handle, logits, count) < 0:
-            self._library.qwen_session_reset(self._handle)  # the sequence is empty
+        """Takes back a cancel that no call has answered."""
+        self._library.qwen_session_cancel_clear(self._handle)
 
     def take_error(self) -> Optional[BaseException]:
         """What a callback raised in the last call, if it did; once."""
