@@ -155,7 +155,6 @@ static void turns(void) {
     CHECK(strcmp(text, "a b c") == 0);
 
     /* Settled, the next turn computes nothing of the reply. */
-    size_t total = 0, computed = 0;
     OK(qwen_conversation_cancel(talk));
     EXPECT(QWEN_CANCELLED, qwen_conversation_settle(talk, &total, &computed));
     OK(qwen_conversation_cancel(talk));
