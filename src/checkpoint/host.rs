@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::index::{MAX_INDEX, parse_checked, some_missing};
 use super::locate::{INDEX, SINGLE};
 use super::mmap::Mapping;
-use super::safetensors::{Entry, LENGTH, header_length, parse_header};
+use super::safetensors::{Entry, LENGTH, START, header_length, parse_header};
 use super::{Checkpoint, Config, Data, Quantized, Source, WeightFile};
 use crate::files::{decode, excerpt};
 use crate::{Error, Result};
@@ -132,7 +132,7 @@ impl Checkpoint {
 /// The tensors of a safetensors file.
 fn read_header(file: &dyn HostFile, name: &str) -> Result<HashMap<String, Entry>> {
     let size = file.size();
-    let start = usize::try_from(size).unwrap_or(LENGTH).min(LENGTH);
+    let start = usize::try_from(size).unwrap_or(START).min(START);
     let first = read_bytes(file, 0, start, name)?;
     let length = header_length(&first, size).map_err(|e| e.within(excerpt(name)))?;
     let header = read_bytes(file, LENGTH as u64, length, name)?;

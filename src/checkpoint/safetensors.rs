@@ -41,16 +41,18 @@ impl Entry {
 
 /// The bytes of header length at the start of a file.
 pub(super) const LENGTH: usize = 8;
+/// Bytes from the start of a file that tell what it is.
+pub(super) const START: usize = 32;
 
 /// Reads and checks the header of a whole file.
 pub(super) fn read_header(file: &[u8]) -> Result<HashMap<String, Entry>> {
     let size = file.len() as u64;
-    let length = header_length(&file[..file.len().min(LENGTH)], size)?;
+    let length = header_length(&file[..file.len().min(START)], size)?;
     parse_header(&file[LENGTH..LENGTH + length], size)
 }
 
 /// The length of the header of a file of `size` bytes, of which `first` are the first
-/// [`LENGTH`], or all. The header lies within the file.
+/// [`START`], or all. The header lies within the file.
 pub(super) fn header_length(first: &[u8], size: u64) -> Result<usize> {
     let Some(length) = first.first_chunk::<LENGTH>() else {
         return Err(Error::format(format!(
@@ -62,7 +64,7 @@ pub(super) fn header_length(first: &[u8], size: u64) -> Result<usize> {
     if length == 0 || length > MAX_HEADER {
         return Err(Error::format(format!(
             "header length {length}, expected 1 to {MAX_HEADER}: {}",
-            what_else(file)
+            what_else(first)
         )));
     }
     if length > size - 8 {
