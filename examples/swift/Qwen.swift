@@ -230,13 +230,9 @@ final class Session: @unchecked Sendable {
         }
     }
 
-    /// Takes back a cancel that no call has answered: the next call does so.
+    /// Takes back a cancel that no call has answered.
     private func forget() {
-        var logits: UnsafePointer<Float>?
-        var count = 0
-        if qwen_session_logits(handle, &logits, &count) < 0 {
-            qwen_session_reset(handle) // the sequence is empty
-        }
+        qwen_session_cancel_clear(handle)
     }
 
     private func text(
