@@ -8,6 +8,10 @@ the same weights and the same token ids and decode greedily; GGUF files for llam
 from MODEL once, into the folder --gguf names. Rounds alternate over the engines, after one warm-up round; printed
 are medians with minimum and maximum, and the median over the rounds of ours / theirs.
 
+The files are dropped from the page cache first (where nobody else has them mapped), as if the
+machine had just started: a file that was written a moment ago lies there in small pages, and
+stays so.
+
     prefill   tokens fed / time until the next token is chosen
     decode    (output - 1) / time from the first to the last output token
 
@@ -64,6 +68,19 @@ def gguf(model, folder, kind):
         command = [sys.executable, os.path.join(HERE, "export_gguf.py"), model, path]
         subprocess.run([*command, "--type", kind], check=True)
     return path
+
+
+def forget(path):
+    """Drops the weight files at `path`, a file or a folder, from the page cache."""
+    inside = [os.path.join(path, name) for name in os.listdir(path)] if os.path.isdir(path) else [path]
+    for name in inside:
+        if name.endswith((".safetensors", ".gguf", ".qwen")):
+            file = os.open(name, os.O_RDONLY)
+            try:
+                os.fsync(file)
+                os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+            finally:
+                os.close(file)
 
 
 def candidates(arguments):
@@ -140,7 +157,10 @@ def main():
     if head["load_before"] > 0.5:
         print(f"note: the load was {head['load_before']} before the start", file=sys.stderr)
 
-    workers = [Worker(name, spec) for name, spec in candidates(arguments)]
+    specs = candidates(arguments)
+    for model in sorted({spec["model"] for _, spec in specs}):
+        forget(model)
+    workers = [Worker(name, spec) for name, spec in specs]
     tasks = [("decode", arguments.depth)]
     if not arguments.small:
         tasks.append(("prefill", arguments.prefill))

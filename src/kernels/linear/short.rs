@@ -26,18 +26,20 @@ use super::super::simd::{LANES, Simd, prefetch_far};
 use super::super::{Compute, Matrix, Weights};
 use super::direct;
 use super::element::Element;
+use super::runs::{AHEAD, STREAMS};
 use crate::dispatch;
 use crate::pool::SharedMut;
 use crate::{Error, Result};
 
 /// Rows made at a time: 2 MiB at 1,024 columns, a large page.
 pub const SHORT_BLOCK: usize = 2048;
-/// Rows of one task of [`ShortRows::bounds`].
+/// Rows of one task that makes rows.
 const TASK_ROWS: usize = 256;
+/// Rows of one task of [`ShortRows::bounds`]: its quarters are far enough apart, see
+/// [`runs`](super::runs).
+const BOUNDS_ROWS: usize = 1024;
 /// Columns that an instruction takes; rows are padded to a multiple.
 const STEP: usize = 2 * LANES;
-/// How far ahead a row is asked for, in bytes; see `direct::AHEAD`.
-const AHEAD: usize = 32 << 10;
 /// Relative to a bound and to the value it surrounds: 16 u, for at most 6 roundings of either.
 const SLACK: f32 = 1.0 / (1 << 20) as f32;
 /// Covers what is lost below the smallest normal numbers.
@@ -177,8 +179,8 @@ impl ShortRows {
         assert!(x.len() == self.cols && lows.len() == highs.len() && lows.len() <= self.ready());
         let Some(input) = self.input(x, integers) else { return false };
         let (rows, lows) = (lows.len(), SharedMut::new(lows));
-        c.run_chunks(highs, TASK_ROWS, |task, highs| {
-            let first = task * TASK_ROWS;
+        c.run_chunks(highs, BOUNDS_ROWS, |task, highs| {
+            let first = task * BOUNDS_ROWS;
             debug_assert!(first + highs.len() <= rows);
             // SAFETY: each task has its own rows.
             let lows = unsafe { lows.part(first, highs.len()) };
@@ -260,17 +262,26 @@ impl Block {
     ) {
         let (scale, norm, rest) = (s.splat(input.scale), s.splat(input.norm), s.splat(input.rest));
         let (slack, tiny, zero) = (s.splat(SLACK), s.splat(TINY), s.splat(0.0));
+        let mut products = [0.0; BOUNDS_ROWS];
+        let rows = lows.len();
+        let quarter = rows / STREAMS;
+        let (data, x) = (&self.data[first * stride..][..rows * stride], input.integers);
+        for row in 0..quarter {
+            let all = products_of::<S, STREAMS>(s, &data[row * stride..], quarter * stride, x);
+            for n in 0..STREAMS {
+                products[n * quarter + row] = all[n] as f32;
+            }
+        }
+        for row in STREAMS * quarter..rows {
+            let [sum] = products_of::<S, 1>(s, &data[row * stride..], 0, x);
+            products[row] = sum as f32;
+        }
         let groups = lows.chunks_mut(LANES).zip(highs.chunks_mut(LANES));
         for (group, (lows, highs)) in groups.enumerate() {
             let row = first + group * LANES;
-            let mut products = [0.0f32; LANES];
-            for n in 0..lows.len() {
-                let q = &self.data[(row + n) * stride..][..stride];
-                products[n] = product(s, q, input.integers) as f32;
-            }
             let scales = s.load(&self.scales[row..row + LANES]);
             let errors = s.load(&self.errors[row..row + LANES]);
-            let value = s.mul(s.mul(s.load(&products), scales), scale);
+            let value = s.mul(s.mul(s.load(&products[group * LANES..]), scales), scale);
             let bound = s.mul_add(errors, norm, s.mul(scales, rest));
             let size = s.add(s.max(value, s.sub(zero, value)), bound);
             let bound = s.add(s.mul_add(size, slack, bound), tiny);
@@ -280,27 +291,29 @@ impl Block {
     }
 }
 
-/// The product of one row with integers of the same length, a multiple of [`STEP`].
+/// The products of `N` rows, `apart` elements from each other, with integers, a multiple of
+/// [`STEP`] of them.
 #[inline(always)]
-fn product<S: Simd>(s: S, row: &[i8], x: &[i16]) -> i32 {
-    assert!(row.len() == x.len() && row.len().is_multiple_of(STEP));
-    let mut sums = [s.integers_zero(); 2];
-    let (row_at, x_at) = (row.as_ptr(), x.as_ptr());
-    let steps = row.len() / STEP;
-    // SAFETY: whole steps of both slices, whose lengths were just checked.
-    unsafe {
-        for pair in 0..steps / 2 {
-            let k = pair * 2 * STEP;
-            prefetch_far(row_at.wrapping_add(k + AHEAD));
-            sums[0] = s.integers_mul_add(row_at.add(k), x_at.add(k), sums[0]);
-            sums[1] = s.integers_mul_add(row_at.add(k + STEP), x_at.add(k + STEP), sums[1]);
-        }
-        if steps % 2 == 1 {
-            let k = (steps - 1) * STEP;
-            sums[0] = s.integers_mul_add(row_at.add(k), x_at.add(k), sums[0]);
+fn products_of<S: Simd, const N: usize>(s: S, rows: &[i8], apart: usize, x: &[i16]) -> [i32; N] {
+    assert!(rows.len() >= (N - 1) * apart + x.len() && x.len().is_multiple_of(STEP));
+    let mut sums = [s.integers_zero(); N];
+    let (row_at, x_at) = (rows.as_ptr(), x.as_ptr());
+    for step in 0..x.len() / STEP {
+        let k = step * STEP;
+        for n in 0..N {
+            let row_at = row_at.wrapping_add(n * apart + k);
+            if step % 2 == 0 {
+                prefetch_far(row_at.wrapping_add(AHEAD));
+            }
+            // SAFETY: whole steps of rows and integers, whose lengths were just checked.
+            sums[n] = unsafe { s.integers_mul_add(row_at, x_at.add(k), sums[n]) };
         }
     }
-    s.integers_sum(sums[0]).wrapping_add(s.integers_sum(sums[1]))
+    let mut out = [0; N];
+    for n in 0..N {
+        out[n] = s.integers_sum(sums[n]);
+    }
+    out
 }
 
 /// Makes a row: `out` is as long as `w`, padding apart.
