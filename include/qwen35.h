@@ -1435,9 +1435,10 @@ qwen_status qwen_session_feed_text(qwen_session *session,
  * computed: receives how many of them this call computed; NULL if not wanted.
  *
  * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT, QWEN_ERROR_TEMPLATE (see
- * qwen_chat_render()) and QWEN_ERROR_CONTEXT_OVERFLOW, which leave the session as it was;
- * QWEN_CANCELLED, QWEN_ERROR_OUT_OF_MEMORY and QWEN_ERROR_FORKED, which leave it with a
- * beginning of the conversation, and usable: the same call again completes it.
+ * qwen_chat_render()), QWEN_ERROR_UNSUPPORTED for messages with images or videos, and
+ * QWEN_ERROR_CONTEXT_OVERFLOW, which leave the session as it was; QWEN_CANCELLED,
+ * QWEN_ERROR_OUT_OF_MEMORY and QWEN_ERROR_FORKED, which leave it with a beginning of the
+ * conversation, and usable: the same call again completes it.
  */
 qwen_status qwen_session_feed_chat(qwen_session *session,
                                    const char *json,

@@ -225,10 +225,11 @@ typedef int32_t qwen_weights;
 typedef int32_t qwen_compute;
 
 /**
- * Called on the calling thread while qwen_model_open() reads weights: done of total bytes
- * of the checkpoint are read. A return value other than 0 ends the call within some
- * milliseconds with QWEN_CANCELLED. No lock is held. It must return: an exception or
- * longjmp() through the library is undefined.
+ * Called on the calling thread while qwen_model_open() and its kin read weights: done of
+ * total bytes of the checkpoint are read. (Where the host reads, each byte counts twice: when
+ * it is read, and when it is used.) A return value other than 0 ends the call with
+ * QWEN_CANCELLED, within some milliseconds, or after the read of the host in progress. No
+ * lock is held. It must return: an exception or longjmp() through the library is undefined.
  */
 typedef int32_t (*qwen_open_callback)(uint64_t done, uint64_t total, void *user);
 
@@ -240,7 +241,7 @@ typedef struct {
     uint32_t flags;
     /**
      * Threads that compute, the calling thread included. 0: as many as this process may
-     * use (affinity mask and cgroup quota).
+     * use (affinity mask and cgroup quota). At most 512.
      */
     uint32_t threads;
     /** What computes. AVX2 and AVX-512 give the same bits; SCALAR differs by rounding. */
@@ -260,7 +261,10 @@ typedef struct {
     qwen_weights weights;
     /** How products with weights are computed. */
     qwen_compute compute;
-    /** NULL, or what qwen_model_open() tells how far it has come; it may end it. */
+    /**
+     * NULL, or what qwen_model_open() and the other ways to open tell how far they have
+     * come; it may end them.
+     */
     qwen_open_callback progress;
     /** Handed to progress; never looked at. */
     void *user;
@@ -367,6 +371,11 @@ qwen_status qwen_model_options_init(qwen_model_options *options, size_t size);
  * config.json, tokenizer.json, tokenizer_config.json, the chat template, and safetensors
  * weights (single or sharded). Weights are mapped into memory. Every tensor is checked before
  * any is used.
+ *
+ * The weight files must stay as they are until the model is gone. Of one that is cut off the
+ * system ends the process (SIGBUS) at the next touch of the lost part; one that is written over
+ * in place changes the results. Moving a new file into the place of an old one is safe, and so
+ * is removing it.
  *
  * path, path_length: the file, the folder, or the weight file in it. Bytes as the file system takes
  * them, used during the call. A relative path is resolved now.
@@ -526,7 +535,8 @@ qwen_status qwen_model_open_memory(const void *data,
  * options: NULL, or options, used during the call.
  * model: receives a handle owned by the caller, for qwen_model_free(); NULL on failure.
  *
- * Returns as qwen_model_open(), with QWEN_ERROR_IO where read failed.
+ * Returns as qwen_model_open(), with QWEN_ERROR_IO where read failed. The progress callback
+ * of the options is called between reads and can end the call.
  */
 qwen_status qwen_model_open_reader(uint64_t size,
                                    qwen_read_callback read,
@@ -569,6 +579,99 @@ qwen_status qwen_model_warm_up(const qwen_model *model,
 /** For qwen_model_estimate(). */
 #define QWEN_MODEL_COST_INIT \
     { (uint32_t)sizeof(qwen_model_cost), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* ======================================================================================
+ * A folder that the host reads
+ * ====================================================================================== */
+
+/**
+ * What a qwen_file_open_callback returns if there is no file of that name: some files of a
+ * checkpoint need not be there.
+ */
+#define QWEN_FILE_MISSING 1
+
+/**
+ * Opens a file of a checkpoint folder.
+ *
+ * name, length: as the file is called in the folder, "config.json" or
+ * "model-00001-of-00003.safetensors" say; UTF-8, with a NUL behind it that length does not
+ * count; valid during the call. It never leads out of the folder, but an index may name files
+ * in folders below, as "a/b.safetensors".
+ * file: receives what the other callbacks are to be given for it; may stay NULL.
+ * size: receives its length in bytes.
+ *
+ * Returns 0; QWEN_FILE_MISSING if there is none; anything else ends the opening with
+ * QWEN_ERROR_IO.
+ *
+ * This and the other two are called on the thread that opens the model, during that call,
+ * under no lock, and must not use the model. They must return: an exception or longjmp()
+ * through the library is undefined.
+ */
+typedef int32_t (*qwen_file_open_callback)(const char *name,
+                                           size_t length,
+                                           void **file,
+                                           uint64_t *size,
+                                           void *user);
+
+/**
+ * Reads length bytes of a file from offset on into buffer: all of them, or it fails. They lie
+ * within the size that was given. 8 MiB at most are asked for at once, and 1 KiB often.
+ * Returns 0; anything else ends the opening with QWEN_ERROR_IO.
+ */
+typedef int32_t (*qwen_file_read_callback)(void *file,
+                                           uint64_t offset,
+                                           void *buffer,
+                                           size_t length,
+                                           void *user);
+
+/**
+ * Closes a file: called once for each that was opened, before the opening of the model
+ * returns.
+ */
+typedef void (*qwen_file_close_callback)(void *file, void *user);
+
+/** How the host reads a folder. */
+typedef struct {
+    /** sizeof(qwen_file_callbacks) */
+    uint32_t struct_size;
+    /** 0. */
+    uint32_t flags;
+    /** Must be set. */
+    qwen_file_open_callback open;
+    /** Must be set. */
+    qwen_file_read_callback read;
+    /** NULL if there is nothing to do. */
+    qwen_file_close_callback close;
+} qwen_file_callbacks;
+
+/**
+ * Opens a Hugging Face folder that the host reads: out of a pak file, decrypting, from a
+ * network. The files are those of qwen_model_open(), but for weights: model.safetensors, else
+ * what model.safetensors.index.json names. Further templates in additional_chat_templates/
+ * are not looked for.
+ *
+ * Small files are read whole, of weight files the header, samples for the fingerprint, and
+ * then the tensors of the text model, one after the other; vision and drafting weights are
+ * not read. What is read is kept in memory, as stored or quantized (options->weights), so
+ * that more than one tensor at a time is never there twice. A packed file takes fewer reads:
+ * qwen_model_open_reader().
+ *
+ * files: the callbacks, used during the call.
+ * user: handed to them; never looked at.
+ * options: NULL, or options, used during the call. Their progress callback counts each byte
+ * twice, when it is read and when it is used, and can end the call between two reads.
+ * model: receives a handle owned by the caller, for qwen_model_free(); NULL on failure.
+ *
+ * Returns as qwen_model_open(). All files that were opened are closed again.
+ */
+qwen_status qwen_model_open_files(const qwen_file_callbacks *files,
+                                  void *user,
+                                  const qwen_model_options *options,
+                                  qwen_model **model);
+
+/** The callbacks: set open and read. */
+#define QWEN_FILE_CALLBACKS_INIT \
+    { (uint32_t)sizeof(qwen_file_callbacks), 0, NULL, NULL, NULL }
 
 /* ======================================================================================
  * Packed files
@@ -836,6 +939,15 @@ qwen_status qwen_stream_decoder_resume(qwen_stream_decoder *decoder,
 #define QWEN_CHAT_AS_TRANSFORMERS 4
 
 /**
+ * For conversations: not the prompt for an answer, but what comes before the next message of
+ * the user, whatever that is. The template writes the newest answer differently once it is
+ * history (thoughts and empty think blocks go), so that its tokens have to be computed once
+ * more. With this flag that happens now, while the user reads and types, and the next turn
+ * costs its own tokens alone.
+ */
+#define QWEN_CHAT_HISTORY 8
+
+/**
  * Renders a conversation by the checkpoint's chat template, byte for byte as Transformers
  * does. To feed it to a session, use qwen_session_feed_chat(): tokenizing this text would
  * let messages smuggle in control tokens.
@@ -847,7 +959,10 @@ qwen_status qwen_stream_decoder_resume(qwen_stream_decoder *decoder,
  * "assistant", "tool"), "content" (text, or parts), and for the assistant
  * "reasoning_content" and "tool_calls" (arguments as an object or as JSON in a string).
  * Without "enable_thinking" the template decides; "add_generation_prompt" is true unless
- * said otherwise.
+ * said otherwise. Further keys are those of Transformers: "continue_final_message": true lets
+ * the text end inside the last message, after its last word, so that the model goes on with
+ * it; "documents"; "chat_template_kwargs", an object of further variables of the template. Any
+ * other key is an error.
  * flags: 0.
  * rendered, capacity, needed: a buffer of the caller, see Buffers; sizes in bytes.
  *
@@ -867,7 +982,7 @@ qwen_status qwen_chat_render(const qwen_model *model,
  * Renders a conversation and tokenizes it.
  *
  * json, length: as for qwen_chat_render().
- * flags: QWEN_CHAT_AS_TRANSFORMERS or 0.
+ * flags: QWEN_CHAT_AS_TRANSFORMERS and QWEN_CHAT_HISTORY, or 0.
  * tokens, capacity, needed: a buffer of the caller, see Buffers; sizes in tokens.
  *
  * Returns as qwen_chat_render().
@@ -1108,8 +1223,13 @@ typedef int32_t (*qwen_progress_callback)(size_t done, size_t total, void *user)
  * qwen_session_feed_chat() keeps the system messages and the newest turns and leaves out the
  * oldest whole turns, a turn being a user message with all that follows up to the next one.
  * qwen_session_get_feed_info() says which. It then computes all behind the system messages
- * again; overflow_reserve makes that rare. If the newest turn alone is too long, it is
+ * again; overflow_reserve makes that rare, and as long as what was left out once makes the
+ * conversation fit, the same is left out. If the newest turn alone is too long, it is
  * QWEN_ERROR_CONTEXT_OVERFLOW after all.
+ *
+ * Tokens and text that are fed do the same to a sequence with turns of a user (control token
+ * and role, as the chat template writes them); without such turns they are refused.
+ * Generating never leaves out anything: it ends with QWEN_LIMIT_REACHED.
  */
 #define QWEN_OVERFLOW_DROP_TURNS 1
 
@@ -1141,56 +1261,6 @@ qwen_status qwen_session_new(const qwen_model *model,
  * when it returns. NULL is fine.
  */
 void qwen_session_free(qwen_session *session);
-
-/**
- * Appends tokens to the sequence and computes them.
- *
- * tokens, count: used during the call. No tokens: nothing happens.
- *
- * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT for an id that is negative or outside the
- * vocabulary, and QWEN_ERROR_CONTEXT_OVERFLOW if the sequence would exceed its limit: both
- * leave the session as it was. QWEN_CANCELLED, QWEN_ERROR_OUT_OF_MEMORY and
- * QWEN_ERROR_FORKED leave it with a beginning of the tokens, as qwen_session_position()
- * tells, and usable.
- */
-qwen_status qwen_session_feed(qwen_session *session, const int32_t *tokens, size_t count);
-
-/**
- * Tokenizes text, appends it to the sequence and computes it. For plain continuation; a
- * conversation is fed by qwen_session_feed_chat().
- *
- * text, length: UTF-8, used during the call.
- * flags: QWEN_TEXT_ADDED_TOKENS or 0.
- *
- * Returns as qwen_session_feed(), and QWEN_ERROR_INVALID_ARGUMENT for text that is not
- * UTF-8.
- */
-qwen_status qwen_session_feed_text(qwen_session *session,
-                                   const char *text,
-                                   size_t length,
-                                   uint32_t flags);
-
-/**
- * Makes the session hold exactly a conversation, rendered by the checkpoint's template and
- * ready for the answer. Call it once per turn with all messages so far, the assistant's
- * answers among them: what the session holds already is not computed again.
- *
- * json, length: as for qwen_chat_render().
- * flags: QWEN_CHAT_AS_TRANSFORMERS or 0.
- * total: receives the tokens of the conversation; NULL if not wanted.
- * computed: receives how many of them this call computed; NULL if not wanted.
- *
- * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT, QWEN_ERROR_TEMPLATE (see
- * qwen_chat_render()) and QWEN_ERROR_CONTEXT_OVERFLOW, which leave the session as it was;
- * QWEN_CANCELLED, QWEN_ERROR_OUT_OF_MEMORY and QWEN_ERROR_FORKED, which leave it with a
- * beginning of the conversation, and usable: the same call again completes it.
- */
-qwen_status qwen_session_feed_chat(qwen_session *session,
-                                   const char *json,
-                                   size_t length,
-                                   uint32_t flags,
-                                   size_t *total,
-                                   size_t *computed);
 
 /**
  * Chooses the next token and appends it to the sequence.
@@ -1301,14 +1371,126 @@ qwen_status qwen_session_reset(qwen_session *session);
  * cancelled call returns QWEN_CANCELLED within milliseconds. A signal handler should set a
  * flag instead, which the progress callback looks at.
  *
- * Returns QWEN_OK, or QWEN_ERROR_INVALID_HANDLE.
+ * Returns QWEN_OK, or QWEN_ERROR_INVALID_HANDLE. See qwen_session_cancel_clear() for a cancel
+ * that came too late.
  */
 qwen_status qwen_session_cancel(const qwen_session *session);
+
+/**
+ * Forgets a cancel that no call has answered: one that was asked for when the call it was
+ * meant for had just ended, and would end the next one. To be called between calls, once
+ * nobody asks any more.
+ *
+ * Returns QWEN_OK, whether there was one or not; QWEN_ERROR_BUSY during a call.
+ */
+qwen_status qwen_session_cancel_clear(qwen_session *session);
 
 /** Default options: qwen_session_options options = QWEN_SESSION_OPTIONS_INIT; */
 #define QWEN_SESSION_OPTIONS_INIT \
     { (uint32_t)sizeof(qwen_session_options), 0, 0, NULL, 0, 0, QWEN_OVERFLOW_REFUSE, 0, \
       QWEN_KV_AUTO, 0 }
+
+/* ======================================================================================
+ * What a session is fed
+ * ====================================================================================== */
+
+/**
+ * Appends tokens to the sequence and computes them.
+ *
+ * tokens, count: used during the call. No tokens: nothing happens.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT for an id that is negative or outside the
+ * vocabulary, and QWEN_ERROR_CONTEXT_OVERFLOW if the sequence would exceed its limit (but see
+ * QWEN_OVERFLOW_DROP_TURNS): both leave the session as it was. QWEN_CANCELLED,
+ * QWEN_ERROR_OUT_OF_MEMORY and QWEN_ERROR_FORKED leave it with a beginning of the tokens, as
+ * qwen_session_position() tells, and usable.
+ */
+qwen_status qwen_session_feed(qwen_session *session,
+                              const int32_t *tokens,
+                              size_t count);
+
+/**
+ * Tokenizes text, appends it to the sequence and computes it. For plain continuation; a
+ * conversation is fed by qwen_session_feed_chat().
+ *
+ * text, length: UTF-8, used during the call.
+ * flags: QWEN_TEXT_ADDED_TOKENS or 0.
+ *
+ * Returns as qwen_session_feed(), and QWEN_ERROR_INVALID_ARGUMENT for text that is not
+ * UTF-8.
+ */
+qwen_status qwen_session_feed_text(qwen_session *session,
+                                   const char *text,
+                                   size_t length,
+                                   uint32_t flags);
+
+/**
+ * Makes the session hold exactly a conversation, rendered by the checkpoint's template and
+ * ready for the answer. Call it once per turn with all messages so far, the assistant's
+ * answers among them: what the session holds already is not computed again.
+ *
+ * json, length: as for qwen_chat_render().
+ * flags: QWEN_CHAT_AS_TRANSFORMERS and QWEN_CHAT_HISTORY, or 0.
+ * total: receives the tokens of the conversation; NULL if not wanted.
+ * computed: receives how many of them this call computed; NULL if not wanted.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT, QWEN_ERROR_TEMPLATE (see
+ * qwen_chat_render()), QWEN_ERROR_UNSUPPORTED for messages with images or videos, and
+ * QWEN_ERROR_CONTEXT_OVERFLOW, which leave the session as it was; QWEN_CANCELLED,
+ * QWEN_ERROR_OUT_OF_MEMORY and QWEN_ERROR_FORKED, which leave it with a beginning of the
+ * conversation, and usable: the same call again completes it.
+ */
+qwen_status qwen_session_feed_chat(qwen_session *session,
+                                   const char *json,
+                                   size_t length,
+                                   uint32_t flags,
+                                   size_t *total,
+                                   size_t *computed);
+
+/**
+ * Appends tokens to the sequence without computing them: qwen_session_step() does that, or
+ * the next other call that needs them (which then takes as long as qwen_session_feed()).
+ *
+ * tokens, count: used during the call. No tokens: nothing happens.
+ *
+ * Returns QWEN_OK, at once; QWEN_ERROR_INVALID_ARGUMENT for an id that is negative or
+ * outside the vocabulary, QWEN_ERROR_CONTEXT_OVERFLOW if the sequence would exceed its
+ * limit and QWEN_ERROR_OUT_OF_MEMORY, which leave the session as it was.
+ */
+qwen_status qwen_session_enqueue(qwen_session *session,
+                                 const int32_t *tokens,
+                                 size_t count);
+
+/**
+ * Tokenizes text and appends it to the sequence without computing it, see
+ * qwen_session_enqueue().
+ *
+ * text, length: UTF-8, used during the call.
+ * flags: QWEN_TEXT_ADDED_TOKENS or 0.
+ *
+ * Returns as qwen_session_enqueue(), and QWEN_ERROR_INVALID_ARGUMENT for text that is not
+ * UTF-8.
+ */
+qwen_status qwen_session_enqueue_text(qwen_session *session,
+                                      const char *text,
+                                      size_t length,
+                                      uint32_t flags);
+
+/**
+ * Makes the session hold exactly a conversation, as qwen_session_feed_chat() does, and
+ * leaves what is not computed yet to qwen_session_step().
+ *
+ * json, length, flags, total: as for qwen_session_feed_chat().
+ * remaining: receives the tokens that are still to be computed; NULL if not wanted.
+ *
+ * Returns as qwen_session_feed_chat(), but never QWEN_CANCELLED.
+ */
+qwen_status qwen_session_enqueue_chat(qwen_session *session,
+                                      const char *json,
+                                      size_t length,
+                                      uint32_t flags,
+                                      size_t *total,
+                                      size_t *remaining);
 
 /* ======================================================================================
  * Forks and marks
@@ -1418,15 +1600,16 @@ qwen_status qwen_session_truncate(qwen_session *session, size_t position, size_t
  * ====================================================================================== */
 
 /**
- * What the last qwen_session_feed_chat() or qwen_session_set_tokens() did; zeros if it did
- * not end with QWEN_OK. Set struct_size before asking.
+ * What the last call that fed a session did (tokens, text, a conversation, or
+ * qwen_session_set_tokens()); zeros if it did not end with QWEN_OK. Set struct_size before
+ * asking.
  */
 typedef struct {
     /** sizeof(qwen_feed_info) */
     uint32_t struct_size;
     /** 0. */
     uint32_t reserved;
-    /** Tokens asked for. */
+    /** Tokens asked for; of tokens and text, those of the sequence then. */
     uint64_t total;
     /** Of them, those it computed; the others were there already. */
     uint64_t computed;
@@ -1439,6 +1622,13 @@ typedef struct {
     uint64_t dropped_messages;
     /** Messages in front of those: the first one left out has this index. */
     uint64_t kept_messages;
+    /**
+     * Tokens left out of a sequence that was fed as tokens or text and did not fit, with
+     * QWEN_OVERFLOW_DROP_TURNS.
+     */
+    uint64_t dropped_tokens;
+    /** Tokens in front of those: the first one left out had this index. */
+    uint64_t kept_tokens;
 } qwen_feed_info;
 
 /** What the prefix cache of a model holds and has done. Set struct_size before asking. */
@@ -1478,8 +1668,7 @@ qwen_status qwen_session_set_tokens(qwen_session *session,
                                     size_t *computed);
 
 /**
- * Says what the last qwen_session_feed_chat() or qwen_session_set_tokens() did, messages
- * that were left out among it.
+ * Says what the last call that fed a session did, and what it left out.
  *
  * info: filled as far as its struct_size reaches, which must be set; owned by the caller.
  *
@@ -1508,7 +1697,8 @@ qwen_status qwen_prefix_cache_get_info(const qwen_model *model,
 qwen_status qwen_prefix_cache_clear(const qwen_model *model, uint64_t cache_namespace);
 
 /** For qwen_session_get_feed_info(). */
-#define QWEN_FEED_INFO_INIT { (uint32_t)sizeof(qwen_feed_info), 0, 0, 0, 0, 0, 0 }
+#define QWEN_FEED_INFO_INIT \
+    { (uint32_t)sizeof(qwen_feed_info), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /** For qwen_prefix_cache_get_info(). */
 #define QWEN_PREFIX_CACHE_INFO_INIT \
@@ -1611,6 +1801,8 @@ qwen_status qwen_session_save_memory(const qwen_session *session,
  * As qwen_session_restore_file(), from memory.
  *
  * data, size: used during the call.
+ *
+ * Returns as qwen_session_restore_file(), without QWEN_ERROR_IO.
  */
 qwen_status qwen_session_restore_memory(qwen_session *session,
                                         const void *data,
@@ -1622,51 +1814,6 @@ qwen_status qwen_session_restore_memory(qwen_session *session,
 
 /** Flag of qwen_session_step(): compute what is queued, generate nothing. */
 #define QWEN_STEP_INPUT 1
-
-/**
- * Appends tokens to the sequence without computing them: qwen_session_step() does that, or
- * the next other call that needs them (which then takes as long as qwen_session_feed()).
- *
- * tokens, count: used during the call. No tokens: nothing happens.
- *
- * Returns QWEN_OK, at once; QWEN_ERROR_INVALID_ARGUMENT for an id that is negative or
- * outside the vocabulary, QWEN_ERROR_CONTEXT_OVERFLOW if the sequence would exceed its
- * limit and QWEN_ERROR_OUT_OF_MEMORY, which leave the session as it was.
- */
-qwen_status qwen_session_enqueue(qwen_session *session,
-                                 const int32_t *tokens,
-                                 size_t count);
-
-/**
- * Tokenizes text and appends it to the sequence without computing it, see
- * qwen_session_enqueue().
- *
- * text, length: UTF-8, used during the call.
- * flags: QWEN_TEXT_ADDED_TOKENS or 0.
- *
- * Returns as qwen_session_enqueue(), and QWEN_ERROR_INVALID_ARGUMENT for text that is not
- * UTF-8.
- */
-qwen_status qwen_session_enqueue_text(qwen_session *session,
-                                      const char *text,
-                                      size_t length,
-                                      uint32_t flags);
-
-/**
- * Makes the session hold exactly a conversation, as qwen_session_feed_chat() does, and
- * leaves what is not computed yet to qwen_session_step().
- *
- * json, length, flags, total: as for qwen_session_feed_chat().
- * remaining: receives the tokens that are still to be computed; NULL if not wanted.
- *
- * Returns as qwen_session_feed_chat(), but never QWEN_CANCELLED.
- */
-qwen_status qwen_session_enqueue_chat(qwen_session *session,
-                                      const char *json,
-                                      size_t length,
-                                      uint32_t flags,
-                                      size_t *total,
-                                      size_t *remaining);
 
 /**
  * Goes on for about as long as a budget says: computes what is queued
@@ -2197,6 +2344,24 @@ qwen_status qwen_conversation_regenerate(qwen_conversation *conversation,
                                          size_t *computed);
 
 /**
+ * Computes now what the next message of the user would wait for: the last reply as the
+ * template writes it into history, without thoughts and empty think block. Call it when a
+ * reply has ended, while the user reads and types: the next turn then costs its own tokens
+ * alone. It computes the reply's tokens together, in a fraction of the time that making them
+ * has taken. The progress callback of the session and qwen_conversation_cancel() can end it;
+ * what is done by then counts. Without it the same is done by the next
+ * qwen_conversation_send(). A reply that was cut can no longer be resumed.
+ *
+ * total, computed: as for qwen_conversation_send(). Both 0: there was nothing to do, because
+ * the last message is no reply, or one that has called tools.
+ *
+ * Returns as qwen_conversation_send(); QWEN_ERROR_INVALID_STATE while a reply is in progress.
+ */
+qwen_status qwen_conversation_settle(qwen_conversation *conversation,
+                                     size_t *total,
+                                     size_t *computed);
+
+/**
  * Goes on with a reply that ended by QWEN_FINISH_LENGTH or QWEN_FINISH_CANCELLED as if it
  * had not, for another max_tokens. Its message leaves the history until it ends again. Text
  * that was given is not given again; a tool call that was cut comes again, whole.
@@ -2250,6 +2415,14 @@ qwen_status qwen_conversation_set_history(qwen_conversation *conversation,
  * Returns QWEN_OK, or QWEN_ERROR_INVALID_HANDLE.
  */
 qwen_status qwen_conversation_cancel(const qwen_conversation *conversation);
+
+/**
+ * Forgets a cancel that no call has answered, as qwen_session_cancel_clear() does for the
+ * session.
+ *
+ * Returns QWEN_OK, whether there was one or not; QWEN_ERROR_BUSY during a call.
+ */
+qwen_status qwen_conversation_cancel_clear(qwen_conversation *conversation);
 
 /** Default options: qwen_conversation_options options =
     QWEN_CONVERSATION_OPTIONS_INIT; */
