@@ -459,6 +459,14 @@ fn files_that_are_no_weight_files_are_refused() {
     let (dir, file) = good();
     std::fs::remove_file(&file).unwrap();
     refused_cheaply(dir.path(), &["there is no model.safetensors"]);
+    std::fs::write(dir.join("tokenizer.json.part"), "").unwrap();
+    refused_cheaply(dir.path(), &["there is no model.safetensors", "download is not finished"]);
+    let index = dir.join("model.safetensors.index.json");
+    std::fs::write(&index, r#"{"weight_map":{"a":"model-1.safetensors"}}"#).unwrap();
+    refused_cheaply(dir.path(), &["1 of 1 weight files are missing", ": model-1.safetensors"]);
+    std::fs::write(dir.join("model-1.safetensors.part"), "").unwrap();
+    refused_cheaply(dir.path(), &["model-1.safetensors; the download is not finished"]);
+    std::fs::remove_file(&index).unwrap();
     std::fs::write(dir.join("model.gguf"), "GGUF").unwrap();
     refused_cheaply(dir.path(), &["model.gguf is of a kind that is not read"]);
     let error = Checkpoint::open(&dir.join("model.gguf")).unwrap_err();

@@ -43,6 +43,7 @@ use minijinja::Value;
 pub use request::ChatRequest;
 
 use crate::error::shown;
+use crate::pool::with_signals_blocked;
 use crate::{Error, Result};
 use continuation::Continuation;
 use environment::{Engine, readable};
@@ -404,8 +405,8 @@ fn on_large_stack<R: Send>(f: impl FnOnce() -> R + Send) -> R {
         f.map(|f| f())
     };
     let result = std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("qwen-chat".into()).stack_size(STACK);
-        let thread = thread.spawn_scoped(scope, run).ok()?;
+        let thread = std::thread::Builder::new().name("qwen35-chat".into()).stack_size(STACK);
+        let thread = with_signals_blocked(|| thread.spawn_scoped(scope, run)).ok()?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     });
     match result.or_else(run) {

@@ -117,7 +117,7 @@ impl Checkpoint {
                 headers.push(read_header(&*file, name)?);
                 files.push(WeightFile { path: PathBuf::from(name), data: Data::Host(file) });
             }
-            some_missing(&absent, names.len()).map_err(within)?;
+            some_missing(&absent, names.len(), false).map_err(within)?;
             Self::follow(tensors, headers, &files).map_err(within)?
         } else {
             return Err(Error::new(

@@ -42,22 +42,26 @@ impl Index {
             }
             files.push(file);
         }
-        some_missing(&missing, files.len()).map_err(|e| e.within(shown(path)))?;
+        let begun = |name: &String| directory.join(format!("{name}.part")).exists();
+        let unfinished = missing.iter().any(begun);
+        some_missing(&missing, files.len(), unfinished).map_err(|e| e.within(shown(path)))?;
         Ok(Index { files, tensors })
     }
 }
 
-/// An error that lists the `missing` files of `all`, if there are any.
-pub(super) fn some_missing(missing: &[String], all: usize) -> Result<()> {
+/// An error that lists the `missing` files of `all`, if there are any; `unfinished` if one of
+/// them has been downloaded in part.
+pub(super) fn some_missing(missing: &[String], all: usize, unfinished: bool) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
     Err(Error::new(
         ErrorKind::Io,
         format!(
-            "{} of {all} weight files are missing from the folder: {}",
+            "{} of {all} weight files are missing from the folder: {}{}",
             missing.len(),
-            list(missing)
+            list(missing),
+            if unfinished { "; the download is not finished" } else { "" }
         ),
     ))
 }

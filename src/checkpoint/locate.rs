@@ -140,8 +140,10 @@ fn foreign(name: &str) -> Option<&'static str> {
 
 fn no_weights(directory: &Path, names: &[PathBuf]) -> Error {
     let other = names.iter().map(|n| shown(n)).find(|n| foreign(n).is_some());
+    let unfinished = names.iter().any(|n| n.extension() == Some(OsStr::new("part")));
     let hint = match other {
         Some(name) => format!("; {name} is of a kind that is not read"),
+        None if unfinished => "; the download is not finished".to_owned(),
         None => String::new(),
     };
     Error::new(

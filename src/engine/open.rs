@@ -11,7 +11,7 @@ use crate::kernels::{Cancel, Compute, ComputeMode, Isa, KvElement};
 use crate::log::Level;
 use crate::model::prefix_cache::PrefixCache;
 use crate::model::{Loader, Network, Progress, WeightFormat};
-use crate::pool::Pool;
+use crate::pool::{Pool, with_signals_blocked};
 use crate::tokenizer::Tokenizer;
 use crate::{Error, Result};
 
@@ -144,9 +144,12 @@ impl Model {
         // The two halves of the time go side by side: parsing the vocabulary, and checking
         // the weights.
         let (tokenizer, engine) = std::thread::scope(|scope| {
-            let tokenizer = std::thread::Builder::new()
-                .name("qwen35-open".into())
-                .spawn_scoped(scope, || origin.tokenizer());
+            let tokenizer = with_signals_blocked(|| {
+                std::thread::Builder::new()
+                    .name("qwen35-open".into())
+                    .stack_size(2 << 20)
+                    .spawn_scoped(scope, || origin.tokenizer())
+            });
             let engine = if options.tokenizer_only {
                 Ok(None)
             } else {

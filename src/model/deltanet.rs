@@ -24,7 +24,7 @@ use crate::{Error, Result};
 /// Reads the state from `committed`, writes the one after the chunk to `ws.pending`.
 ///
 /// # Errors
-/// `Internal` if `ws.pending` is shared, which [`Workspace::ensure`] rules out.
+/// `Internal` if `ws.pending` is shared, which `Workspace::ensure` rules out.
 pub fn forward(
     c: &Compute,
     config: &Config,

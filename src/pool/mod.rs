@@ -371,7 +371,7 @@ fn panic_message(payload: &(dyn Any + Send)) -> String {
 
 /// Runs `f` (which makes a thread that inherits the mask) with all signals blocked that
 /// are not raised by the thread itself, so that the host's handlers run on its own threads.
-fn with_signals_blocked<R>(f: impl FnOnce() -> R) -> R {
+pub(crate) fn with_signals_blocked<R>(f: impl FnOnce() -> R) -> R {
     // SAFETY: the sets are local and initialised by `sigfillset` and `pthread_sigmask`;
     // the previous mask of this thread is put back.
     unsafe {

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | [`layout`] | where each number lies; the definition of what a matrix's bytes mean |
 //! | [`quantize`](mod@quantize) | from stored weights to the layout, scales for the least squared error |
-//! | [`inputs`] | what they are multiplied with, rounded to INT8 |
-//! | [`dots`] | integer dot products for each instruction set |
+//! | `inputs` | what they are multiplied with, rounded to INT8 |
+//! | `dots` | integer dot products for each instruction set |
 //!
 //! The products themselves are in [`linear`](super::linear).
 
