@@ -30,6 +30,8 @@
  *            handlers, does not depend on the locale or the working directory, and never
  *            ends the process. After fork() a model of the parent computes no more in
  *            the child (QWEN_ERROR_FORKED): open it again there.
+ * Stability. Every function is stable: it stays as it is as long as QWEN_ABI_VERSION does
+ *            (docs/abi-stability.md). One that were not would begin with "Experimental".
  *
  * Token ids are int32_t, from 0 to one less than the vocabulary size.
  */

@@ -150,8 +150,22 @@ fn paced(statement: &str, words: &[(Kind, &str)]) -> Vec<Range<usize>> {
         }
         _ => {}
     }
-    ranges.retain(|range| range.start < range.end);
+    ranges.retain(|range| range.start < range.end && !is_cheap(&words[range.clone()]));
     ranges
+}
+
+/// Whether an expression only looks up attributes and compares values with literals, which
+/// most conditions do: no value is too large for that.
+fn is_cheap(words: &[(Kind, &str)]) -> bool {
+    let plain = |at: Option<usize>| {
+        let kind = at.and_then(|at| words.get(at)).map(|(kind, _)| *kind);
+        matches!(kind, Some(Kind::Literal | Kind::Number))
+    };
+    words.iter().enumerate().all(|(i, &word)| match word {
+        (Kind::Operator, "==" | "!=") => plain(i.checked_sub(1)) || plain(Some(i + 1)),
+        (Kind::Operator, operator) => operator == ".",
+        (_, name) => name != "in",
+    })
 }
 
 enum Bracket {
