@@ -1,13 +1,14 @@
-"""The training mix, the two sets of prompts kept out of it, and the wall between them.
+"""The training mix, the three sets of prompts kept out of it, and the wall between them.
 
-The development set (../eval/development.json) shows while training which kinds need
-more practice; the held-out set (../eval/heldout.json) is for the final marks alone.
+The held-out set (../eval/heldout.json) is for the final marks alone: word orders, names and
+numbers that the hash of orders.py keeps out of training. The two others have phrasings written
+by hand; what goes wrong in them shows which kinds need more practice: ../eval/development.json,
+and ../eval/strangers.json, which shows how the model takes phrasings unlike its training text.
 
-`python corpus.py` writes the two sets unless they are there (`new`: always);
+`python corpus.py` writes the sets unless they are there (`new NAME`: that one again);
 `python corpus.py show [N]` prints training conversations.
 """
 
-import ast
 import json
 import random
 import re
@@ -16,17 +17,19 @@ from collections import Counter
 from pathlib import Path
 
 import arithmetic as A
+import checks
 import skills as S
 import talk as T
 import tools as X
+from orders import HASH, phrasings, same
 
 EVAL = Path(__file__).resolve().parent.parent / "eval"
 # Mark of the set's phrasings in the sources -> (file, seed, what it is).
 SETS = {
-    "~": (EVAL / "development.json", 20261129, "Development prompts of the demo model: never in its training text, but looked at while its training text was written."),
-    "^": (EVAL / "heldout.json", 20261130, "Held-out prompts of the demo model: never in its training text, and drawn before the last changes to it."),
+    HASH: (EVAL / "heldout.json", 20261201, "Held-out prompts of the demo model: word orders, names and numbers of the text generator that a hash keeps out of training."),
+    "^": (EVAL / "strangers.json", 20261130, "Prompts in hand-written phrasings that the text generator does not make; never in the training text, but looked at before the last round."),
+    "~": (EVAL / "development.json", 20261129, "Development prompts of the demo model in hand-written phrasings: never in its training text, but looked at while its training text was written."),
 }
-SOURCES = ("skills", "arithmetic", "talk", "tools", "stories", "wording")
 
 # Share of conversations of each sort. May be changed between runs of the trainer.
 MIX = [(T.questions, 48), (T.follow_up, 1), (T.small_talk, 8), (T.unknown, 8), (T.memory, 17), (T.obey, 24), (T.thinking, 10), (T.story, 5), (X.tools, 15), (X.no_tools, 1.5)]
@@ -46,31 +49,21 @@ def prompt_key(messages):
 ALONE_EXEMPT = {"memory", "system prompt", "tool call", "tool result", "tools", "follow-up", "thinking"}
 
 
-def phrasings():
-    """{mark or False: the strings in the sources that belong to that set}"""
-    out = {False: set(), "~": set(), "^": set()}
-    for name in SOURCES:
-        tree = ast.parse((Path(__file__).parent / f"{name}.py").read_text())
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                for p in re.split(r"[|\n]", node.value):
-                    if S.same(p):
-                        out[S.mark(p)].add(p.lstrip("~^"))
-    return out
-
-
 class Phrasings:
-    """Finds phrasings in text; a phrasing with three words of its own or more also among other words."""
+    """Finds phrasings in text; a phrasing with three words of its own or more also among other words.
 
-    def __init__(self, given):
+    A gap takes anything; with `narrow`, in a phrasing of fewer than five words of its own, at most three words."""
+
+    def __init__(self, given, narrow=False):
         texts = {p: plain(re.sub(r"\{\w+\}", " 0gap0 ", p)) for p in given}
         words = {p: [w for w in t.split() if w != "0gap0"] for p, t in texts.items()}
         often = Counter(w for ws in words.values() for w in ws)
         self.by_word = {}  # rarest word of a phrasing -> phrasings
         for p, t in texts.items():
-            e = re.escape(t).replace("0gap0", ".+")
+            gap = r"\S+(?: \S+){0,2}" if narrow and len(words[p]) < 5 else ".+"
+            e = re.sub(r"\b(?<!')a\\ 0gap0", r"an?\\ 0gap0", re.escape(t)).replace("0gap0", gap)
             e = rf"(?:^| ){e}(?: |$)" if len(words[p]) >= 3 else f"^{e}$"
-            self.by_word.setdefault(min(words[p], key=lambda w: (often[w], w)), []).append((re.compile(e), p))
+            self.by_word.setdefault(min(words[p], key=lambda w: (w == "a", often[w], w)), []).append((re.compile(e), p))
 
     def find(self, text):
         text = plain(text).replace(" was yesterday", " is yesterday")  # as skills.tomorrow changes it
@@ -81,12 +74,18 @@ class Phrasings:
         return None
 
 
+def held_orders():
+    """The word orders of the held-out set."""
+    file = SETS[HASH][0]
+    return {o for e in json.loads(file.read_text())["prompts"] for o in e["orders"]} if file.exists() else set()
+
+
 class Wall:
     """Knows every prompt and phrasing kept apart; `passes` is asked for each training conversation."""
 
     def __init__(self):
         self.prompts, self.asks = set(), set()
-        self.apart = Phrasings(sorted(phrasings()["^"]))
+        self.strangers, self.held = Phrasings(sorted(phrasings()["^"])), Phrasings(sorted(held_orders()), narrow=True)
         entries = [e for file, _, _ in SETS.values() if file.exists() for e in json.loads(file.read_text())["prompts"]]
         for e in entries:
             self.prompts.add(prompt_key(e["messages"] + [{"role": "assistant", "content": ""}]))
@@ -97,7 +96,7 @@ class Wall:
         for i, m in enumerate(t.messages):
             if m["role"] == "user" and plain(m["content"]) in self.asks:
                 return False
-            if m["role"] in ("user", "system") and self.apart.find(m["content"]):
+            if m["role"] in ("user", "system") and (self.strangers.find(m["content"]) or self.held.find(m["content"])):
                 return False
             if m["role"] == "assistant" and prompt_key(t.messages[: i + 1]) in self.prompts:
                 return False
@@ -106,7 +105,7 @@ class Wall:
 
 def phrasings_apart():
     """Stops if a phrasing of one set also stands in another."""
-    sets = {k: {S.same(p) for p in v} for k, v in phrasings().items()}
+    sets = {k: {same(p) for p in v} for k, v in phrasings().items()}
     for a, b in ((False, "~"), (False, "^"), ("~", "^")):
         if sets[a] & sets[b]:
             sys.exit(f"phrasings in two sets ({a}, {b}): {sorted(sets[a] & sets[b])}")
@@ -116,6 +115,7 @@ def phrasings_apart():
 def draw(r, wall=None):
     makers, weights = zip(*MIX)
     while True:
+        S.USED.clear()
         t = r.choices(makers, weights)[0](r, False)
         if wall is None or wall.passes(t):
             return t
@@ -134,7 +134,7 @@ def prompts(held, seed):
     plan = [one(S.capital, 30), one(S.capital_of, 12), one(S.capital_check, 8), one(S.continent, 10), one(S.language, 10), one(S.opposite, 30), one(S.plural, 14),
             one(S.past, 12), one(S.colour, 10), one(S.sound, 6), one(S.young, 6), one(S.category, 14), one(S.definition, 34), one(S.how_many, 10), one(S.sequence, 16),
             one(S.tomorrow, 8), one(S.position, 12), one(S.lists, 3), one(S.spell, 20), one(S.letters_in, 8), one(S.repeat, 12), one(A.arithmetic, 40), one(A.word_problem, 8),
-            one(A.compare, 8), one(A.neighbour, 10), one(A.count, 12), one(A.number_words, 10), one(A.even, 6), one(A.sort, 6),
+            one(A.compare, 8), one(A.neighbour, 10), one(A.count, 12), one(A.number_words, 10), one(A.even, 6), one(A.sort, 6), one(checks.yes_no, 24 if held == HASH else 0),
             (lambda r: T.follow_up(r, held), 8), (lambda r: T.small_talk(r, held), 24), (lambda r: T.unknown(r, held), 24), (lambda r: T.memory(r, held), 44), (lambda r: T.obey(r, held), 36),
             (lambda r: T.thinking(r, held), 24), (lambda r: T.story(r, held), 12), (lambda r: X.tools(r, held), 36), (lambda r: X.no_tools(r, held), 4), (lambda r: T.questions(r, held, 3), 16)]
     out, seen = [], set()
@@ -143,6 +143,7 @@ def prompts(held, seed):
         for _ in range(2000):
             if done == n:
                 break
+            S.USED.clear()
             t = make(r)
             key = prompt_key(t.messages)
             if key in seen or not t.answers:
@@ -151,6 +152,10 @@ def prompts(held, seed):
             done += 1
             prompt = t.messages[:-1]
             entry = {"kind": t.kind, "messages": prompt, "answers": t.answers, "match": "exact" if t.kind == "system prompt" else "contains"}
+            if held == HASH:
+                found = " ".join(plain(m["content"]) for m in prompt if m["role"] in ("user", "system"))
+                entry["orders"] = [o for o, h in S.USED if h == HASH and Phrasings([o]).find(found)]
+                assert entry["orders"], (t, S.USED)
             if t.kind == "tool call":
                 entry["match"] = "exact"
             if t.tools:
@@ -177,8 +182,8 @@ def main():
     phrasings_apart()
     EVAL.mkdir(exist_ok=True)
     for held, (file, seed, about) in SETS.items():
-        if file.exists() and sys.argv[1:] != ["new"]:
-            print(f"{file.name} stays (python corpus.py new: draw the sets anew)")
+        if file.exists() and sys.argv[1:] != ["new", file.name]:
+            print(f"{file.name} stays (python corpus.py new {file.name}: draw it anew)")
             continue
         entries = prompts(held, seed)
         with file.open("w") as f:

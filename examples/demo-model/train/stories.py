@@ -42,12 +42,12 @@ def story(r, held):
     rest = f" {n} {wish}. So {n} {effort}. One day {n} {meeting.format(b=article(b))}. {result}. {end}"
     style = r.random()
     if style < 0.3:
-        return pick(r, held, ASKS).format(a=article(a)), opening + call + rest, [f" {a} lived"]
+        return pick(r, held, ASKS, "story about").format(a=article(a)), opening + call + rest, [f" {a} lived"]
     if style < 0.55:
-        return pick(r, held, NAMED_ASKS).format(a=article(a), n=n), opening + call + rest, [f"{a} lived {p}. Its name was {n}." for p in PLACES]
+        return pick(r, held, NAMED_ASKS, "story named").format(a=article(a), n=n), opening + call + rest, [f"{a} lived {p}. Its name was {n}." for p in PLACES]
     if style < 0.7:
-        return pick(r, held, ANY), opening + call + rest, ["Once upon a time"]
-    cont = pick(r, held, ["Continue this story: {t}", "Go on: {t}", "Finish the story: {t}", "What happens next? {t}", "Continue: {t}", "Please continue: {t}", "How does the story go on? {t}", "What comes next? {t}", "Please finish this story: {t}", "~Please go on with this story: {t}", "~How does it end? {t}", "Go on with the story: {t}", "Tell me more: {t}", "And then? {t}", "Keep going: {t}", "What happened then? {t}", "Carry on: {t}", "Continue the tale: {t}", "Write how the story goes on: {t}", "Complete this story: {t}", "My story begins like this: {t}", "Can you finish this? {t}", "^Here is how a story begins. Go on with it. {t}", "^Tell me the rest of this story: {t}"])
+        return pick(r, held, ANY, "story any"), opening + call + rest, ["Once upon a time"]
+    cont = pick(r, held, ["Continue this story: {t}", "Go on: {t}", "Finish the story: {t}", "What happens next? {t}", "Continue: {t}", "Please continue: {t}", "How does the story go on? {t}", "What comes next? {t}", "Please finish this story: {t}", "~Please go on with this story: {t}", "~How does it end? {t}", "Go on with the story: {t}", "Tell me more: {t}", "And then? {t}", "Keep going: {t}", "What happened then? {t}", "Carry on: {t}", "Continue the tale: {t}", "Write how the story goes on: {t}", "Complete this story: {t}", "My story begins like this: {t}", "Can you finish this? {t}", "^Here is how a story begins. Go on with it. {t}", "^Tell me the rest of this story: {t}"], "story on")
     if r.random() < 0.5:
         return cont.format(t=opening + call), rest[1:], [f"{n} {w[0]}" for w in WANTS]
     return cont.format(t=opening + call + f" {n} {wish}."), f"So {n} {effort}. One day {n} {meeting.format(b=article(b))}. {result}. {end}", [f"So {n} {effort}"]

@@ -7,20 +7,26 @@ held-out split (other phrasings, other names, other numbers).
 from dataclasses import dataclass, field
 
 import arithmetic as A
+import checks
 import facts as W
+import grammar_talk
 import skills as S
 import stories
+from orders import HASH
 from skills import cap, number, pick
-from wording import AFTER, BEFORE, GREET, around, told
+from wording import AFTER, BEFORE, GREET, around
 
-# Names that only the development set uses, and those of the held-out set.
+# Names that only the sets kept apart use: development.json, strangers.json, heldout.json.
 DEV_NAMES = """Astrid Bjorn Celine Dmitri Elodie Fabian Gwen Harriet Ingrid Jeremy Katja Lorenzo Melissa Norman Ophelia Pascal
 Ramona Silvia Thomas Valerie Wesley Xenia Yannick Zelda Arthur Brenda Cedric Denise Eleanor Francis Georgina Howard Isabel Jasper
 Kirsten Leopold Miranda Nigel Pamela Roland Stella Timothy Vanessa Winston Amelia Bernard Corinna Douglas""".split()
 HELD_NAMES = """Abigail Barnaby Calvin Delphine Ethan Francesca Gerald Heloise Ignatius Josephine Kenneth Lavinia Matthias Nicolette Octavia
 Percival Quincy Rosalind Sebastian Theodora Ulrich Veronica Wilfred Ximena Yolanda Zachary Anton Beatrice Clemens Dagmar Eugenia Frederik
 Gisela Hubert Imogen Jerome Konrad Ludwig Marlene Nathan""".split()
-OWN_NAMES = {"~": DEV_NAMES, "^": HELD_NAMES}
+HASH_NAMES = """Adelaide Benedict Cassandra Desmond Esmeralda Fernando Giselle Hannibal Isolde Jacinta Kaspar Leonora Magnus Ottilie Philippa Reinhold
+Sigrid Thaddeus Ulyssa Valentin Winifred Xander Yvette Zenobia Alfonso Bettina Christoph Drusilla Emmerich Felicity Gottfried Hortense Ivana Joachim
+Katharina Lambert Mathilda Nikolai Osvaldo Priscilla Rudolf Sabrina Torsten Ursulina Viktoria Wendelin Augusta Bertram Cornelia Domenico""".split()
+OWN_NAMES = {"~": DEV_NAMES, "^": HELD_NAMES, HASH: HASH_NAMES}
 
 
 @dataclass
@@ -52,20 +58,20 @@ def system(text):
 # ---- the pool of single questions ---------------------------------------------------
 
 ITEMS = [  # maker, weight in training
-    (S.capital, 9), (S.capital_of, 6), (S.capital_check, 13), (S.continent, 3), (S.language, 3), (S.opposite, 8), (S.plural, 4),
-    (S.past, 3), (S.colour, 3), (S.sound, 2), (S.young, 2), (S.category, 14), (S.definition, 15), (S.how_many, 3), (S.sequence, 11),
-    (S.tomorrow, 3), (S.position, 4), (S.lists, 2), (S.spell, 11), (S.letters_in, 7), (S.repeat, 10), (A.arithmetic, 28), (A.word_problem, 4),
-    (A.compare, 4), (A.neighbour, 6), (A.count, 4), (A.number_words, 3), (A.even, 2), (A.sort, 6),
+    (S.capital, 9), (S.capital_of, 6), (S.capital_check, 8), (S.continent, 4), (S.language, 5), (S.opposite, 8), (S.plural, 4),
+    (S.past, 3), (S.colour, 3), (S.sound, 2), (S.young, 2), (S.category, 14), (S.definition, 18), (S.how_many, 3), (S.sequence, 11),
+    (S.tomorrow, 3), (S.position, 4), (S.lists, 2), (S.spell, 11), (S.letters_in, 10), (S.repeat, 10), (A.arithmetic, 28), (A.word_problem, 4),
+    (A.compare, 4), (A.neighbour, 6), (A.count, 4), (A.number_words, 4), (A.even, 3), (A.sort, 7), (checks.yes_no, 20),
 ]
 MAKERS, WEIGHTS = zip(*ITEMS)
 
 def dress(r, held, text, copied=False):
     """Small changes to a question that do not change its meaning; `copied`: its letters and marks count."""
-    if held:
+    if held and held != HASH:
         x = r.random()
         return pick(r, held, BEFORE) + text if x < 0.12 else text + pick(r, held, AFTER) if x < 0.2 else text
     x = r.random()
-    if x < 0.28:  # words around it
+    if x < 0.2:  # words around it
         text = around(r, text)
     elif copied:
         pass
@@ -117,7 +123,7 @@ def questions(r, held, turns=None):
 
 
 def follow_up(r, held):
-    it = r.choice([S.capital, S.opposite, S.plural, S.past])(r, held == "^" and held)
+    it = r.choice([S.capital, S.opposite, S.plural, S.past])(r, held != "~" and held)
     return Talk([user(it.ask), bot(it.full), user(it.more[0]), bot(it.more[1])], "follow-up", [it.more[1].rstrip(".")])
 
 
@@ -168,8 +174,8 @@ TALK = [
 
 
 def small_talk(r, held):
-    asks, answer, keys = r.choice(TALK)
-    ask = pick(r, held, asks)
+    (asks, answer, keys), kind = r.choice(list(zip(TALK, grammar_talk.TALK, strict=True)))
+    ask = pick(r, held, asks, f"talk {kind}")
     if not held and r.random() < 0.15:
         ask = r.choice(GREET) + ", " + (ask if ask[:2] == "I " else ask[:1].lower() + ask[1:])
     return Talk([user(ask), bot(answer)], "identity" if "libqwen35" in answer or "Qwen" in answer else "small talk", keys)
@@ -201,7 +207,7 @@ NO_IDEA = [
 
 
 def unknown(r, held):
-    t = pick(r, held, NO_IDEA)
+    t = pick(r, held, NO_IDEA, "unknown")
     word = invented(r, held)
     ask = t.format(
         s=r.choice(["world cup", "election", "race", "final", "cup", "war"]), y=r.randint(1500, 2025), d=r.choice(["telephone", "radio", "wheel", "light bulb", "engine", "camera"]),
@@ -284,7 +290,7 @@ def memory(r, held):
         if s == "age" and "name" in slots:
             tell = [t for t in tell if t != "I am {v}."]
         values[s] = dict(v=v, V=cap(v), p=pet)
-        told.append((pick(r, held, tell).format(**values[s]), ack.format(**values[s])))
+        told.append((pick(r, held, tell, f"tell {s}").format(**values[s]), ack.format(**values[s])))
     if len(told) > 1 and r.random() < 0.45:  # all in one message: the answer takes up each
         out += [user(" ".join(t for t, _ in told)), bot(" ".join(a for _, a in told))]
     else:
@@ -303,7 +309,7 @@ def memory(r, held):
     if held:
         asked = asked[-1:]
     for s in asked:
-        ask = pick(r, held, SLOTS[s][3]).format(p=pet)
+        ask = pick(r, held, SLOTS[s][3], f"ask {s}").format(p=pet)
         answer = SLOTS[s][4].format(**values[s]) if s in values else SLOTS[s][5].format(p=pet)
         out += [user(ask), bot(answer)]
     return Talk(out, "memory", [answer.rstrip(".")])
@@ -324,8 +330,8 @@ END = ["End every answer with {w}.", "Finish each answer with the word {w}.", "A
 NAMED = ["Your name is {v}.", "You are {v}.", "You are called {v}.", "You are an assistant named {v}.", "Your name is {v}. You are helpful.", "~The user calls you {v}.", "~From now on your name is {v}.", "Your new name is {v}.", "You have the name {v}.", "They call you {v}.", "{v} is your name.", "You act as {v}.", "Here you are called {v}.", "You are the assistant {v}.", "You are {v}, a small model.", "If asked, say that your name is {v}.", "Play the role of {v}.", "You answer to the name {v}.", "^In this talk you are {v}.", "^People know you as {v}."]
 USER_IS = ["The user is called {v}.", "The user's name is {v}.", "You are talking to {v}.", "The name of the user is {v}.", "~The person who talks to you is {v}.", "The user has the name {v}.", "You speak with {v}.", "You are helping {v}.", "Your user is {v}.", "You work for {v}.", "The user you talk to is named {v}.", "You serve {v}.", "You are in a chat with {v}.", "{v} is talking to you.", "The person here is {v}.", "Remember that the user is {v}.", "^{v} is the user.", "^The one who asks you is {v}.", "~Your user goes by the name {v}."]
 
-ONE_WORD = [S.capital, S.capital, S.capital_of, S.continent, S.language, S.opposite, S.opposite, S.plural, S.past, S.colour, S.sound, S.young, S.sequence, S.tomorrow, A.compare, A.even, A.neighbour, A.arithmetic, A.arithmetic, S.capital_check, S.category, S.how_many]
-CASED = [S.capital, S.opposite, S.colour, S.plural, S.sequence, S.continent, S.definition, A.arithmetic]
+ONE_WORD = [S.capital, S.capital, S.capital_of, S.continent, S.language, S.opposite, S.opposite, S.plural, S.past, S.colour, S.sound, S.young, S.sequence, S.tomorrow, A.compare, A.even, A.neighbour, A.arithmetic, A.arithmetic, S.capital_check, S.category, S.how_many, checks.yes_no, checks.yes_no, S.position]
+CASED = [S.capital, S.capital, S.opposite, S.opposite, S.colour, S.plural, S.sequence, S.continent, S.definition, S.language, S.past, S.sound, S.young, S.category, S.how_many, S.position, S.tomorrow, A.arithmetic, A.arithmetic, A.compare, A.neighbour]
 
 
 def obey(r, held):
@@ -334,15 +340,15 @@ def obey(r, held):
     out, answer = [], ""
     if style in ("named", "user"):
         v = name_of(r, held)
-        out.append(system(pick(r, held, NAMED if style == "named" else USER_IS).format(v=v)))
+        out.append(system(pick(r, held, NAMED if style == "named" else USER_IS, f"system {style}").format(v=v)))
         for i in range(n):
             if i < n - 1 and r.random() < 0.6:
                 out += filler_not_identity(r)
                 continue
             if style == "named":
-                ask, answer = pick(r, held, ["What is your name?", "Who are you?", "What's your name?", "What are you called?", "Tell me your name.", "Do you have a name?", "who are you", "~Please say your name.", "~How should I call you?", "What do people call you?", "Your name?", "Say your name.", "May I know your name?", "Can you tell me your name?", "Hello, who are you?", "Who am I talking to?", "What should I call you?", "And your name is?", "^What name do you have?"]), f"My name is {v}."
+                ask, answer = pick(r, held, ["What is your name?", "Who are you?", "What's your name?", "What are you called?", "Tell me your name.", "Do you have a name?", "who are you", "~Please say your name.", "~How should I call you?", "What do people call you?", "Your name?", "Say your name.", "May I know your name?", "Can you tell me your name?", "Hello, who are you?", "Who am I talking to?", "What should I call you?", "And your name is?", "^What name do you have?"], "own name"), f"My name is {v}."
             else:
-                ask, answer = pick(r, held, SLOTS["name"][3]), f"Your name is {v}."
+                ask, answer = pick(r, held, SLOTS["name"][3], "ask name"), f"Your name is {v}."
             out += [user(ask), bot(answer)]
         if not answer:
             out += [user("What is your name?" if style == "named" else "What is my name?"), bot(f"My name is {v}." if style == "named" else f"Your name is {v}.")]
@@ -351,13 +357,15 @@ def obey(r, held):
     words = ["Arr", "Meow", "Indeed", "Sir", "Friend", "Well", "Beep", "Captain", "Over", "Madam", "Yes", "Ho", "Listen", "Look", "Hurray", "Master", "Amen", "Hello", "Thanks", "Right"]
     w = r.choice(words) if r.random() < 0.5 and not held else cap(number(r, held, lambda: (r.choice(W.COMMON), "prefix"))[0])
     prompts, makers = {"short": (SHORT, ONE_WORD), "upper": (UPPER, CASED), "lower": (LOWER, CASED), "begin": (BEGIN, MAKERS), "end": (END, MAKERS)}[style]
-    prompt = (told(r, style) if not held and r.random() < 0.75 else pick(r, held, prompts)).format(w=w)
+    prompt = S.instruct(r, held, prompts, style).format(w=w)
     if not held and r.random() < 0.2:
         prompt = r.choice(POLITE) + " " + prompt
     out.append(system(prompt))
     for i in range(n):
+        drawn = len(S.USED)
         it = item(r, False if held == "~" and r.random() < 0.5 else held, makers, [1] * len(makers))
         while style == "short" and (not it.short or " " in it.short and it.kind != "capital" and len(it.short.split()) > 2):
+            del S.USED[drawn:]
             it = item(r, held, makers, [1] * len(makers))
         answer = {"short": it.short, "upper": it.full.upper(), "lower": it.full.lower(), "begin": f"{w}! {it.full}", "end": f"{it.full} {w}!"}[style]
         if style == "short":

@@ -6,6 +6,7 @@ import arithmetic as A
 import facts as W
 import skills as S
 import talk as T
+from orders import HASH
 from skills import number, pick
 
 
@@ -22,7 +23,8 @@ TIMER = [fn("set_timer", "Set a timer.", minutes="integer"), fn("set_timer", "St
 
 DEV_CITIES = ["Hamburg", "Milan", "Lyon", "Porto", "Bergen", "Osaka", "Toronto", "Chicago", "Sydney", "Mumbai", "Krakow", "Seville", "Glasgow", "Geneva", "Boston"]
 HELD_CITIES = ["Turin", "Marseille", "Valencia", "Antwerp", "Gothenburg", "Kyoto", "Montreal", "Detroit", "Melbourne", "Calcutta", "Gdansk", "Zurich", "Edmonton", "Leeds", "Naples"]
-OWN_CITIES = {"~": DEV_CITIES, "^": HELD_CITIES}
+HASH_CITIES = ["Stuttgart", "Bologna", "Bordeaux", "Granada", "Rotterdam", "Malmo", "Nagoya", "Vancouver", "Dallas", "Brisbane", "Chennai", "Poznan", "Basel", "Calgary", "Bristol", "Palermo", "Leipzig", "Houston", "Toulouse", "Tampere"]
+OWN_CITIES = {"~": DEV_CITIES, "^": HELD_CITIES, HASH: HASH_CITIES}
 
 ASK_WEATHER = ["What is the weather in {c}?", "How is the weather in {c}?", "What's the weather like in {c}?", "Is it warm in {c}?", "Is it raining in {c}?", "Tell me the weather in {c}.", "weather in {c}", "How warm is it in {c}?",
                "Do I need a coat in {c}?", "Check the weather in {c}.", "What is the weather like in {c} today?", "Could you check the weather in {c}?", "Can you look up how warm it is in {c}?", "Look up the weather in {c}.", "How cold is it in {c}?", "I am in {c}. How is the weather?", "I travel to {c}. What is the weather there?", "Is it cold in {c} now?", "~Could you look up the weather in {c}?", "~How cold is it in {c} now?", "Does it rain in {c}?", "Is the sun shining in {c}?", "Is there snow in {c}?", "Weather report for {c}, please.", "What about the weather in {c}?", "I need the weather in {c}.", "Give me the weather for {c}.", "How hot is it in {c} today?", "What is it like outside in {c}?", "Do I need an umbrella in {c}?", "Will it be warm in {c}?", "The weather in {c}?", "My sister lives in {c}. Is it warm there?", "Tomorrow I fly to {c}. How is the weather?", "What are the temperatures in {c}?", "Can you get the weather for {c}?", "Show me the weather in {c}.", "Say what the weather in {c} is like.", "Is it windy in {c}?", "Get the weather of {c}.", "Find the weather in {c}.", "How many degrees does {c} have?", "What should I wear in {c}?", "Is {c} sunny today?", "^What kind of weather do they have in {c}?", "^Please find out how the weather is in {c}.", "^Will I get wet in {c}?", "^I want to know the weather in {c}.", "~I am going to {c}. How is the weather there?"]
@@ -48,7 +50,7 @@ def city(r, held):
         return r.choice(W.CITIES)
     while True:
         c = T.name_of(r, False)
-        if c not in DEV_CITIES + HELD_CITIES:
+        if not any(c in cities for cities in OWN_CITIES.values()):
             return c
 
 
@@ -58,27 +60,27 @@ def weather(r, held, tool):
     c = city(r, held)
     deg, cond = r.randint(-15, 38), r.choice(W.CONDITIONS)
     result = r.choice([json.dumps({"temperature": deg, "condition": cond}), json.dumps({key: c, "temperature": deg, "condition": cond}), f"{deg} degrees, {cond}", f"{cond}, {deg} degrees"])
-    return pick(r, held, ASK_WEATHER).format(c=c), call(f["name"], **{key: c}), result, f"In {c} it is {cond} and {deg} degrees.", f"The user asks about the weather in {c}. I can call {f['name']}."
+    return pick(r, held, ASK_WEATHER, "tool weather").format(c=c), call(f["name"], **{key: c}), result, f"In {c} it is {cond} and {deg} degrees.", f"The user asks about the weather in {c}. I can call {f['name']}."
 
 
 def calc(r, held, tool):
-    op, asks = r.choice([("+", A.ADD), ("-", A.SUB), ("*", A.MUL)])
+    op, asks, kind = r.choice([("+", A.ADD, "add"), ("-", A.SUB, "sub"), ("*", A.MUL, "mul")])
     a, _, b = number(r, held, lambda: (r.choice([r.randint(2, 99), r.randint(100, 9999)]), op, r.choice([r.randint(2, 99), r.randint(100, 9999)])))
     c = {"+": a + b, "-": a - b, "*": a * b}[op]
-    return pick(r, held, asks).format(a=a, b=b), call(tool["function"]["name"], expression=f"{a} {op} {b}"), str(c), f"{a} {op} {b} = {c}.", f"This is a sum. I can call {tool['function']['name']}."
+    return pick(r, held, asks, kind).format(a=a, b=b), call(tool["function"]["name"], expression=f"{a} {op} {b}"), str(c), f"{a} {op} {b} = {c}.", f"This is a sum. I can call {tool['function']['name']}."
 
 
 def clock(r, held, tool):
     c = city(r, held)
     t = f"{r.randint(0, 23):02}:{r.randint(0, 59):02}"
     result = r.choice([t, json.dumps({"time": t}), json.dumps({"city": c, "time": t})])
-    return pick(r, held, ASK_TIME).format(c=c), call("get_time", city=c), result, f"In {c} it is {t}.", f"The user asks for the time in {c}. I can call get_time."
+    return pick(r, held, ASK_TIME, "tool time").format(c=c), call("get_time", city=c), result, f"In {c} it is {t}.", f"The user asks for the time in {c}. I can call get_time."
 
 
 def timer(r, held, tool):
     m, _ = number(r, held, lambda: (r.randint(1, 90), "timer"))
     result = r.choice(["ok", "done", json.dumps({"status": "ok"})])
-    return pick(r, held, ASK_TIMER).format(m=m), call("set_timer", minutes=m), result, f"The timer is set for {m} minutes.", f"The user wants a timer of {m} minutes. I can call set_timer."
+    return pick(r, held, ASK_TIMER, "tool timer").format(m=m), call("set_timer", minutes=m), result, f"The timer is set for {m} minutes.", f"The user wants a timer of {m} minutes. I can call set_timer."
 
 
 KINDS = [(WEATHER, weather, 4), (CALC, calc, 4), (TIME, clock, 1), (TIMER, timer, 1)]

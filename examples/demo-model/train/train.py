@@ -1,7 +1,7 @@
-"""Trains the demo model. Resumable; the schedule counts tokens, so pauses do not matter.
+"""Trains the demo model. Resumable; the schedule counts tokens (or, with --minutes, time), so pauses do not matter.
 
     python train.py                                        # the first round, or on where it stopped
-    python train.py --round 2 --tokens N --muon-lr X ...   # a second one from there (see make.sh)
+    python train.py --round 2 --tokens N --muon-lr X ...   # another one from there (see make.sh)
 
 A round has two phases: the trunk (with the draft head on every fourth step), whose rate
 falls to nothing in the second half, then the draft head alone on the rounded trunk.
@@ -202,9 +202,9 @@ def mtp_loss(model, x, w, hidden):
     return F.cross_entropy(logits, target), (logits.argmax(-1) == target).float().mean()
 
 
-def schedule(done, total):
+def schedule(f):
+    """The share of the learning rate at `f` of the way."""
     warm, flat = 0.01, 0.5
-    f = done / total
     return min(1.0, f / warm) if f < flat else max(0.0, (1 - f) / (1 - flat))
 
 
@@ -240,7 +240,8 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--tokens", type=int, default=12_000_000, help="tokens of the main phase, padding included")
     ap.add_argument("--mtp-tokens", type=int, default=1_000_000, help="tokens of the last phase: the draft head alone, on the finished rounded model")
-    ap.add_argument("--round", type=int, default=1, help="2: from a finished first round, on new text; give --tokens and smaller rates")
+    ap.add_argument("--round", type=int, default=1, help="2 or more: from the round before, finished, on new text; give --tokens and smaller rates")
+    ap.add_argument("--minutes", type=float, default=float("inf"), help="end the main phase after so long at most, pauses included, with fewer tokens")
     ap.add_argument("--procs", type=int, default=2)
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--muon-lr", type=float, default=0.02)
@@ -252,7 +253,7 @@ def main():
     else:
         meeting = WORK / f"meeting.{os.getpid()}"
         try:
-            mp.spawn(run, (a, str(meeting)), a.procs)
+            mp.start_processes(run, (a, str(meeting)), a.procs, start_method="fork")
         finally:
             meeting.unlink(missing_ok=True)
 
@@ -274,7 +275,7 @@ def run(rank, a, meeting):
         head.load(s["head"])
         at = s["at"]
         if at["phase"] == "end" and at["round"] == a.round - 1:
-            at.update(round=a.round, phase="main", shard=at["shard"] + 1, batch=0, done=0)
+            at.update(round=a.round, phase="main", shard=at["shard"] + 1, batch=0, done=0, clock=0.0)
         if at["round"] < a.round:
             raise SystemExit(f"round {at['round']} is not finished")
         if rank == 0:
@@ -282,10 +283,24 @@ def run(rank, a, meeting):
         if at["round"] > a.round:
             return
 
+    def far(total):
+        """How far the phase is, by tokens or by the clock; the same for all processes."""
+        return max(at["done"] / total, at["clock"] / 60 / a.minutes if at["phase"] == "main" else 0)
+
     def store():
         if rank == 0:
             save(path, model=model.state_dict(), trunk=trunk.state(), head=head.state(), at=at)
 
+    def tick():
+        """The seconds that the phase has taken, as process 0 sees them."""
+        t = torch.tensor([at["clock"] + time.time() - ticked[0]], dtype=torch.float64)
+        if a.procs > 1:
+            dist.broadcast(t, 0)
+        at["clock"] = float(t)
+        ticked[0] = time.time()
+
+    ticked = [time.time()]
+    at.setdefault("clock", 0.0)
     log = (WORK / "log.jsonl").open("a")
     cpu0, saved, shown = time.process_time() - at["cpu"], time.time(), (time.time(), at["done"])
     losses, heads, hits = [], [], []
@@ -293,10 +308,10 @@ def run(rank, a, meeting):
         total = a.tokens if at["phase"] == "main" else a.mtp_tokens
         batches = shard(at["shard"], tok, wall, a.seed)
         batches = [batches[i : i + a.procs] for i in range(0, len(batches) - a.procs + 1, a.procs)]
-        while at["batch"] < len(batches) and at["done"] < total:
+        while at["batch"] < len(batches) and far(total) < 1:
             x, w = batches[at["batch"]][rank]
-            scale = schedule(at["done"], total)
             main_phase = at["phase"] == "main"
+            scale = schedule(far(total))
             count = x.shape[0] * (x.shape[1] - 2)
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 with torch.set_grad_enabled(main_phase):
@@ -312,6 +327,7 @@ def run(rank, a, meeting):
                 loss.backward()
                 all_count = average(trunk_named, count, a.procs)
                 trunk.step(scale)
+                tick()
             losses.append(loss.item())
             at["done"] += all_count
             at["batch"] += 1
@@ -330,7 +346,7 @@ def run(rank, a, meeting):
             if time.time() - saved > 120:
                 store()
                 saved = time.time()
-        if at["done"] >= total:
+        if far(total) >= 1:
             if at["phase"] == "main":
                 rounded(model)  # the draft head is finished on the trunk as it will be used
                 at.update(phase="mtp", done=0)

@@ -5,6 +5,7 @@ development set ("~") and of the held-out set ("^").
 """
 
 import itertools
+from functools import lru_cache
 
 import facts as W
 
@@ -119,12 +120,10 @@ VERB_FIRST = _list("""{q}?|{q}?|{q}? Yes or no?|{q}, yes or no?|Tell me, {q}?|Ye
 How do you see it: {q}?|Quick, {q}?|{q}? I think so.|{q}? I do not think so.|{q}? Tell me.|Look: {q}?|Let me ask: {q}?|{q} in fact?|{q} really?|{q}, do you know?|{q}? I am not sure.|The question is: {q}?|{q}, true or false?|{q}, maybe?""")
 
 
-def claim(r, statement, question):
-    """A question whether something is so."""
-    if r.random() < 0.35:
-        return cap(r.choice(VERB_FIRST).format(q=question))
-    p = r.choice(STATEMENTS)
-    return cap((noisy(r, p) if r.random() < 0.15 else p).format(s=statement))
+@lru_cache(None)
+def old_claims(statements):
+    """Questions whether something is so, from (statement, question) pairs."""
+    return [cap(f.format(s=s)) for s, _ in statements for f in STATEMENTS] + [cap(f.format(q=q)) for _, q in statements for f in VERB_FIRST]
 
 
 # ---- system prompts ----------------------------------------------------------------------
