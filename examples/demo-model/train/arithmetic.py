@@ -80,7 +80,7 @@ def word_problem(r, held):
 
     name = name_of(r, held) if held == HASH else r.choice(W.NAMES)
     thing = r.choice([p[1] for p in W.PLURALS[:40]])
-    a, _, b = number(r, held, lambda: (r.randint(2, 20), "story", r.randint(2, 20)))
+    a, _, b = number(r, held, lambda: (r.randint(2, 20), "story", r.randint(2, 20)), pair=True)
     if r.random() < 0.5:
         ask = pick(r, held, ["{n} has {a} {t} and gets {b} more. How many {t} does {n} have now?", "{n} has {a} {t}. {n} buys {b} more. How many {t} are there?",
                              "There are {a} {t}. Then {b} more come. How many {t} are there?", "{n} had {a} {t} and got {b} more. How many {t} does {n} have?", "{n} finds {a} {t} and then {b} more. How many {t} are there?", "~{n} had {a} {t} and found {b} more. How many {t} does {n} have?", "{n} owns {a} {t}. A friend brings {b} more. How many {t} are there now?", "On the table are {a} {t}. {n} adds {b}. How many {t} are on the table?", "{n} sees {a} {t} and later {b} more. How many {t} did {n} see?", "{n} bought {a} {t} and then {b} more. How many {t} is that in all?", "^First {n} has {a} {t}, then {n} gets {b} more. How many {t} is that?", "^In a box are {a} {t}. {n} puts in {b} more. How many {t} are in the box?"], "story more")
@@ -99,7 +99,7 @@ def compare(r, held):
         y = r.randint(0, 99) if r.random() < 0.7 else min(99, x + r.randint(1, 9))
         return (x, "?", y) if x != y else (x, "?", (y + 1) % 100)
 
-    a, _, b = number(r, held, draw)
+    a, _, b = number(r, held, draw, pair=True)
     if r.random() < 0.5:
         a, b = b, a
     if r.random() < 0.6:

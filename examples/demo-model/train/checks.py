@@ -57,7 +57,7 @@ def _parts(r, held):
         i = r.randrange(len(names))
         right = names[(i + 1) % len(names)]
         return kind, dict(a=names[i], k=k), right, _other(r, names, right), f"{right} comes after {names[i]}"
-    a, _, b = number(r, held, lambda: (lambda x, y: (x, "?", y if x != y else (y + 1) % 100))(r.randint(0, 99), r.randint(0, 99)))
+    a, _, b = number(r, held, lambda: (lambda x, y: (x, "?", y if x != y else (y + 1) % 100))(r.randint(0, 99), r.randint(0, 99)), pair=True)
     right = "bigger" if a > b else "smaller"
     return kind, dict(a=a, b=b), right, "smaller" if a > b else "bigger", f"{a} is {right} than {b}"
 

@@ -122,11 +122,12 @@ def old_told(style):
     return {same(told(r, style)) for _ in range(100_000)}
 
 
-def number(r, held, make):
-    """Draws from `make` until the split is right."""
+def number(r, held, make, pair=False):
+    """Draws from `make` until the split is right; `pair`: both orders of (a, mark, b) may be shown for either,
+    so the held-out set takes only those that are kept out of training in both."""
     while True:
         value = make()
-        if reserved(*value) == bool(held):
+        if reserved(*value) == bool(held) and (not pair or held != HASH or reserved(*value[::-1])):
             return value
 
 
