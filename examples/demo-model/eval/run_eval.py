@@ -1,4 +1,4 @@
-"""Asks the held-out prompts (or those of the development set) and marks the answers.
+"""Asks the held-out prompts (or those of another set) and marks the answers.
 
     python run_eval.py                               # with Transformers, FP32
     python run_eval.py --host ../../../build         # with the C hosts qwen-tokenize and qwen-ids
@@ -112,7 +112,7 @@ def main():
     ap.add_argument("--model", default=HERE.parent)
     ap.add_argument("--host", help="folder with qwen-tokenize and qwen-ids")
     ap.add_argument("--compare", action="store_true", help="with --host: ask Transformers too and compare the ids")
-    ap.add_argument("--set", choices=("heldout", "development"), default="heldout")
+    ap.add_argument("--set", choices=("heldout", "strangers", "development"), default="heldout")
     ap.add_argument("--threads", type=int, default=1)
     ap.add_argument("--every", type=int, default=1, help="ask only one prompt in so many")
     ap.add_argument("--first", type=int, default=0, help="with --every: begin with the prompt of this number")

@@ -2,7 +2,7 @@
 and measures the draft head: how often its guess of the token after next is what the
 model then says. Quicker than ../eval/run_eval.py, for a look while training runs.
 
-    python check.py [--every N] [--wrong] [--state] [--set heldout]     (--state: the last save, not the export)
+    python check.py [--every N] [--wrong] [--state] [--set strangers]     (--state: the last save, not the export)
 """
 
 import argparse
@@ -88,7 +88,7 @@ def main():
     ap.add_argument("--every", type=int, default=1)
     ap.add_argument("--wrong", action="store_true")
     ap.add_argument("--state", action="store_true")
-    ap.add_argument("--set", choices=("development", "heldout"), default="development")
+    ap.add_argument("--set", choices=("development", "strangers", "heldout"), default="development")
     a = ap.parse_args()
     torch.set_num_threads(1)
     start = time.time()
