@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Makes the demo checkpoint from nothing: prompts kept apart, tokenizer, two rounds of training,
+# Makes the demo checkpoint from nothing: prompts kept apart, tokenizer, three rounds of training,
 # export, marks.
 #
 #   train/make.sh [--procs N]       (about two hours on two free cores)
 #
 # May be interrupted and started again: training goes on from its last save in
 # train/work/ (DEMO_WORK names another folder). Remove that folder to start over, and
-# eval/*.json and tokenizer.json too if those shall be made anew. ROUND1 and ROUND2 in the
-# environment give other tokens and rates, for trying it out.
+# eval/*.json and tokenizer.json too if those shall be made anew. ROUND1 to ROUND3 in the
+# environment give other tokens and rates, MARKS other options for the marks, for trying it out.
 set -euo pipefail
 cd "$(dirname "$0")"
 export DEMO_WORK="${DEMO_WORK:-$PWD/work}"
@@ -37,8 +37,13 @@ echo "== training, first round"
 "$python" train.py --round 1 ${ROUND1:---tokens 12400000 --mtp-tokens 400000 --muon-lr 0.02 --adam-lr 0.003} "$@"
 echo "== training, second round"
 "$python" train.py --round 2 ${ROUND2:---tokens 8000000 --mtp-tokens 300000 --muon-lr 0.01 --adam-lr 0.0015} "$@"
+echo "== training, third round"
+"$python" train.py --round 3 ${ROUND3:---tokens 7500000 --mtp-tokens 300000 --muon-lr 0.012 --adam-lr 0.0018} "$@"
 echo "== checkpoint"
 "$python" export.py
 echo "== marks, with Transformers; then the draft head"
-"$python" ../eval/run_eval.py
-"$python" check.py --set heldout
+for set in heldout strangers development; do
+    echo "-- $set"
+    "$python" ../eval/run_eval.py --set $set ${MARKS:-}
+done
+"$python" check.py --set heldout ${MARKS:---every 4}

@@ -4,7 +4,7 @@
     python train.py --round 2 --tokens N --muon-lr X ...   # another one from there (see make.sh)
 
 A round has two phases: the trunk (with the draft head on every fourth step), whose rate
-falls to nothing in the second half, then the draft head alone on the rounded trunk.
+falls to nothing in the second half (see --flat), then the draft head alone on the rounded trunk.
 
 Batches hold conversations of similar length, each in a row of its own that starts
 at position 0. Text is generated while training from the shard number alone, so a
@@ -202,9 +202,9 @@ def mtp_loss(model, x, w, hidden):
     return F.cross_entropy(logits, target), (logits.argmax(-1) == target).float().mean()
 
 
-def schedule(f):
-    """The share of the learning rate at `f` of the way."""
-    warm, flat = 0.01, 0.5
+def schedule(f, flat):
+    """The share of the learning rate at `f` of the way, if it falls from `flat` on."""
+    warm = 0.01
     return min(1.0, f / warm) if f < flat else max(0.0, (1 - f) / (1 - flat))
 
 
@@ -242,6 +242,7 @@ def main():
     ap.add_argument("--mtp-tokens", type=int, default=1_000_000, help="tokens of the last phase: the draft head alone, on the finished rounded model")
     ap.add_argument("--round", type=int, default=1, help="2 or more: from the round before, finished, on new text; give --tokens and smaller rates")
     ap.add_argument("--minutes", type=float, default=float("inf"), help="end the main phase after so long at most, pauses included, with fewer tokens")
+    ap.add_argument("--flat", type=float, default=0.5, help="the share of a phase before its learning rate falls")
     ap.add_argument("--procs", type=int, default=2)
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--muon-lr", type=float, default=0.02)
@@ -311,7 +312,7 @@ def run(rank, a, meeting):
         while at["batch"] < len(batches) and far(total) < 1:
             x, w = batches[at["batch"]][rank]
             main_phase = at["phase"] == "main"
-            scale = schedule(far(total))
+            scale = schedule(far(total), a.flat)
             count = x.shape[0] * (x.shape[1] - 2)
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 with torch.set_grad_enabled(main_phase):
