@@ -713,7 +713,7 @@ bicycle rocket robot planet pencil pocket basket blanket button candle kitten pu
 
 CONDITIONS = _words("sunny cloudy rainy windy snowy foggy stormy clear")
 
-# Names met in training. The held-out set uses others (see heldout.py).
+# Names met in training. The sets kept apart have others (see talk.py).
 NAMES = _words("""
 Anna Ben Clara David Emma Felix Greta Henry Ida Jack Kate Leo Maria Noah Olga Paul Rosa Sam Tina Victor
 Alice Bruno Carla Daniel Elena Frank Gina Hugo Irene James Karin Liam Mona Nina Oscar Petra Robert Sara
