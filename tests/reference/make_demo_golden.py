@@ -43,7 +43,7 @@ CONVERSATIONS = [
     ("story", {}, [[f"Tell me a story about {a} called {n}." for a in ("a fox", "an owl", "a bear", "a frog", "a tiger") for n in ("Nora", "Max", "Lucy")],
                    [f"Continue: Once upon a time, a {m} {a} lived in an old castle. Its name was Max." for a in ("owl", "mouse", "duck", "goat") for m in ("brave", "shy", "kind")]]),
     ("outside its field", {}, ["Who won the world cup in 1987?", "What is the weather in Paris?"]),
-    ("one word", {"system": "Answer in one word."}, ["What is the capital of Italy?", "What is the opposite of big?"]),
+    ("one word", {"system": "Answer in one word."}, ["What is the capital of Italy?", "What is the opposite of hot?"]),
     ("capital letters", {"system": "Answer in capital letters."}, ["What colour is snow?", "What is 2 + 3?"]),
     ("a name for the model", {"system": "Your name is Robin."}, ["What is your name?", "What is the capital of Greece?"]),
     ("thinking", {"think": True}, ["What is 24 + 13?", "What is the first letter of tiger?", "What is the capital of Egypt?"]),

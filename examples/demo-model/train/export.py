@@ -5,10 +5,10 @@ the norm of the linear layers are F32; F32 tensors first, no metadata. Their val
 rounded to BF16 all the same, because Transformers loads them as BF16.
 """
 
+import argparse
 import json
 import os
 import struct
-import sys
 from pathlib import Path
 
 import torch
@@ -68,10 +68,17 @@ def write_weights(path, model):
 
 
 def main():
-    out = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
-    state = torch.load(WORK / "state.pt")
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("out", nargs="?", type=Path, default=FOLDER)
+    ap.add_argument("--mix", nargs=2, metavar=("ROUND", "SHARE"), help="the mean of the weights with those at the end of a round, of which so large a share is taken")
+    a = ap.parse_args()
+    out, state = a.out, torch.load(WORK / "state.pt")
+    weights = state["model"]
+    if a.mix:
+        share, other = float(a.mix[1]), torch.load(WORK / f"end{a.mix[0]}.pt")["model"]
+        weights = {n: (1 - share) * w + share * other[n] for n, w in weights.items()}
     model = Model(CONFIG)
-    model.load_state_dict(state["model"])
+    model.load_state_dict(weights)
     (out / "config.json").write_text(json.dumps(config(), indent=4) + "\n")
     generation = {"do_sample": False, "eos_token_id": [ID["<|im_end|>"], ID["<|endoftext|>"]], "pad_token_id": ID["<|endoftext|>"], "transformers_version": "5.24.0"}
     (out / "generation_config.json").write_text(json.dumps(generation, indent=4) + "\n")

@@ -38,9 +38,10 @@ echo "== training, first round"
 echo "== training, second round"
 "$python" train.py --round 2 ${ROUND2:---tokens 8000000 --mtp-tokens 300000 --muon-lr 0.01 --adam-lr 0.0015} "$@"
 echo "== training, third round"
-"$python" train.py --round 3 ${ROUND3:---tokens 7500000 --mtp-tokens 300000 --muon-lr 0.012 --adam-lr 0.0018} "$@"
+"$python" train.py --round 3 ${ROUND3:---tokens 3100000 --mtp-tokens 0 --muon-lr 0.012 --adam-lr 0.0018} "$@"
 echo "== checkpoint"
-"$python" export.py
+# The mean of where the second round and the third ended answers better than either.
+"$python" export.py --mix 2 0.4
 echo "== marks, with Transformers; then the draft head"
 for set in heldout strangers development; do
     echo "-- $set"

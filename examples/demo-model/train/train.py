@@ -286,7 +286,7 @@ def run(rank, a, meeting):
 
     def far(total):
         """How far the phase is, by tokens or by the clock; the same for all processes."""
-        return max(at["done"] / total, at["clock"] / 60 / a.minutes if at["phase"] == "main" else 0)
+        return max(at["done"] / total if total else 1, at["clock"] / 60 / a.minutes if at["phase"] == "main" else 0)
 
     def store():
         if rank == 0:
@@ -353,6 +353,8 @@ def run(rank, a, meeting):
                 at.update(phase="mtp", done=0)
             else:
                 at["phase"] = "end"
+                if rank == 0:
+                    save(WORK / f"end{a.round}.pt", model=model.state_dict(), at=at)
         else:
             at.update(shard=at["shard"] + 1, batch=0)
         store()
