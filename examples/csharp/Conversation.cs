@@ -163,6 +163,21 @@ namespace Qwen35
             session.Run(token, () => Native.qwen_conversation_regenerate(handle, null, null));
         }
 
+        /// <summary>Computes now, while the user reads and types, what the next message would wait
+        /// for. Returns how many tokens that were.</summary>
+        public int Settle(CancellationToken token = default(CancellationToken))
+        {
+            UIntPtr computed = UIntPtr.Zero;
+            session.Run(token, () =>
+            {
+                UIntPtr count;
+                int status = Native.qwen_conversation_settle(handle, null, &count);
+                computed = count;
+                return status;
+            });
+            return (int)computed;
+        }
+
         /// <summary>Goes on with a reply that ended by its length or was cancelled.</summary>
         public void Resume() { Calls.Check(Native.qwen_conversation_resume(handle)); }
 

@@ -150,6 +150,14 @@ return function(internal)
         return complete(c.qwen_conversation_regenerate(self.handle, nil, nil))
     end
 
+    -- Computes now, while the user reads and types, what the next message would wait for. Gives
+    -- whether it did (else it was cancelled), and how many tokens that were.
+    function Conversation:settle()
+        local computed = ffi.new("size_t[1]")
+        local done = complete(c.qwen_conversation_settle(self.handle, nil, computed))
+        return done, tonumber(computed[0])
+    end
+
     -- Goes on with a reply that ended by its length or was cancelled.
     function Conversation:resume() check(c.qwen_conversation_resume(self.handle)) end
 

@@ -417,6 +417,13 @@ class Conversation {
     return { total, computed };
   }
 
+  // Computes now, while the user reads and types, what the next message would wait for. Gives
+  // { total, computed }.
+  async settle({ signal } = {}) {
+    const { total, computed } = await this.#ask('settle', { id: this.#id }, signal);
+    return { total, computed };
+  }
+
   // Goes on with a reply that ended by its length or was cancelled.
   async resume() {
     await this.#ask('resume', { id: this.#id });

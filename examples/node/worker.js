@@ -229,6 +229,9 @@ const actions = {
   regenerate({ id }) {
     return fed((...to) => c.qwen_conversation_regenerate(conversations.get(id), ...to));
   },
+  settle({ id }) {
+    return fed((...to) => c.qwen_conversation_settle(conversations.get(id), ...to));
+  },
   resume({ id }) {
     return { status: check(c.qwen_conversation_resume(conversations.get(id))) };
   },

@@ -115,6 +115,15 @@ final class Conversation: @unchecked Sendable {
     /// Drops the last reply and starts another one.
     func regenerate() throws { try check(qwen_conversation_regenerate(handle, nil, nil)) }
 
+    /// Computes now, while the user reads and types, what the next message would wait for; gives
+    /// how many tokens that were.
+    @discardableResult
+    func settle() throws -> Int {
+        var total = 0, computed = 0
+        try check(qwen_conversation_settle(handle, &total, &computed))
+        return computed
+    }
+
     /// Goes on with a reply that ended by its length or was cancelled.
     func resume() throws { try check(qwen_conversation_resume(handle)) }
 

@@ -125,6 +125,14 @@ pub const Conversation = struct {
         _ = try check(c.qwen_conversation_regenerate(talk.handle, null, null));
     }
 
+    /// Computes now, while the user reads and types, what the next message would wait for; gives
+    /// how many tokens that were.
+    pub fn settle(talk: *Conversation) Error!usize {
+        var computed: usize = 0;
+        _ = try check(c.qwen_conversation_settle(talk.handle, null, &computed));
+        return computed;
+    }
+
     /// Goes on with a reply that ended by its length or was cancelled.
     pub fn goOn(talk: *Conversation) Error!void {
         _ = try check(c.qwen_conversation_resume(talk.handle));

@@ -51,6 +51,7 @@ static class Test
                 }
                 talk.Regenerate();
                 Check(string.Concat(talk.Reply().Select(piece => piece.Text)).StartsWith(text), text);
+                Check(talk.Settle() >= 0 && talk.Settle() == 0, "settled");
                 talk.AddToolResult("call", "{}");
                 talk.Send();
                 Check(talk.Reply().Count() >= 0 && talk.Undo() > 0, "undone");

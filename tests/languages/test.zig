@@ -85,6 +85,9 @@ fn conversations(model: qwen35.Model, allocator: std.mem.Allocator) !void {
     try expect(std.mem.indexOf(u8, history, "Be brief.") != null);
     try talk.regenerate();
     try expect(try talk.next() != null);
+    while (try talk.next()) |_| {}
+    _ = try talk.settle();
+    try expect(try talk.settle() == 0);
     try talk.addToolResult("call", "{}");
     try talk.send();
     while (try talk.next()) |_| {}

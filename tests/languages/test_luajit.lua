@@ -50,6 +50,8 @@ end
 local history = talk:history()
 assert(history:find("Be brief.", 1, true))
 assert(talk:regenerate() and talk:reply()())
+for _ in talk:reply() do end
+assert(talk:settle() and select(2, talk:settle()) == 0)
 talk:add_tool_result("call", "{}")
 assert(talk:send())
 for _ in talk:reply() do end

@@ -83,6 +83,8 @@ async function conversations(model) {
   }
   await talk.regenerate();
   for await (const piece of talk.reply()) assert.ok(piece.text);
+  await talk.settle();
+  assert.strictEqual((await talk.settle()).computed, 0);
   await talk.addToolResult('call', '{}');
   await talk.send();
   for await (const piece of talk.reply()) assert.ok(piece.kind);

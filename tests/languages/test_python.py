@@ -201,6 +201,8 @@ class Conversations(unittest.TestCase):
             self.assertEqual(talk.undo(), 2)
             talk.history = history
             self.assertEqual(talk.history, history)
+            talk.settle()
+            self.assertEqual(talk.settle().computed, 0)
             talk.configure(max_tokens=1)
             list(talk.ask("more"))
             self.assertRaises(qwen35.Error, talk.add, 5)

@@ -250,6 +250,17 @@ func (t *Conversation) Regenerate(ctx context.Context) error {
 	return err
 }
 
+// Settle computes now, while the user reads and types, what the next message would wait for. It
+// gives how many tokens that were.
+func (t *Conversation) Settle(ctx context.Context) (int, error) {
+	var computed C.size_t
+	_, err := t.session.run(ctx, func() C.qwen_status {
+		return C.qwen_conversation_settle(t.c(), nil, &computed)
+	})
+	runtime.KeepAlive(t)
+	return int(computed), err
+}
+
 // Resume goes on with a reply that ended by its length or was cancelled.
 func (t *Conversation) Resume() error {
 	_, err := do(func() C.qwen_status { return C.qwen_conversation_resume(t.c()) })

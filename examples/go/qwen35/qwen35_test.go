@@ -314,6 +314,9 @@ func TestConversations(t *testing.T) {
 	if again, err := talk.History(); err != nil || again != history {
 		t.Fatal(again, err)
 	}
+	if _, err := talk.Settle(ctx); err != nil {
+		t.Fatal(err)
+	}
 	if removed, err := talk.Undo(); err != nil || removed != 2 {
 		t.Fatal(removed, err)
 	}
