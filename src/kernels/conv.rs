@@ -124,8 +124,18 @@ fn token<S: Simd>(
         for (n, to) in out.chunks_mut(LANES).enumerate() {
             let at = n * LANES;
             let mut sum = s.splat(0.0);
-            for j in 0..4 {
-                sum = s.mul_add(s.load_part(&rows[j][at..]), s.load_part(&taps[j][at..]), sum);
+            if to.len() == LANES {
+                for j in 0..4 {
+                    // SAFETY: rows and taps are as long as `out`, which has sixteen here.
+                    let (row, tap) = unsafe {
+                        (s.load_ptr(rows[j].as_ptr().add(at)), s.load_ptr(taps[j].as_ptr().add(at)))
+                    };
+                    sum = s.mul_add(row, tap, sum);
+                }
+            } else {
+                for j in 0..4 {
+                    sum = s.mul_add(s.load_part(&rows[j][at..]), s.load_part(&taps[j][at..]), sum);
+                }
             }
             s.store_part(to, math::silu(s, sum));
         }

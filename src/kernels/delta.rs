@@ -19,7 +19,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use super::buffer::{Buffer, Scratch, with_scratch};
-use super::simd::{LANES, Simd, fence, prefetch_far};
+use super::simd::{LANES, Simd, fence, prefetch, prefetch_far};
 use super::{Compute, math};
 use crate::dispatch;
 use crate::pool::SharedMut;
@@ -32,6 +32,8 @@ const VECTORS: usize = 2;
 const BLOCK: usize = VECTORS * LANES;
 /// Tokens prepared at a time, and computed between two looks at the cancel flag.
 const CHUNK: usize = 64;
+/// How many tokens ahead queries and keys are asked for.
+const AHEAD_TOKENS: usize = 4;
 /// Up to here a call is bound by memory.
 const FEW_TOKENS: usize = 8;
 /// Bytes of state in one layer from which on the new state is written past the caches.
@@ -212,6 +214,12 @@ impl Call<'_> {
             let n = most.min(self.tokens - first);
             for t in 0..n {
                 let row = &self.qkv[(first + t) * width..][..width];
+                // Rows are pages apart: ask for one that comes soon.
+                for at in (0..key_dim).step_by(LANES) {
+                    let soon = row.as_ptr().wrapping_add(AHEAD_TOKENS * width + at);
+                    prefetch(soon.wrapping_add(head * key_dim));
+                    prefetch(soon.wrapping_add((key_heads + head) * key_dim));
+                }
                 let query = &mut queries[t * key_dim..][..key_dim];
                 let key = &mut keys[t * key_dim..][..key_dim];
                 normalise(s, &row[head * key_dim..][..key_dim], scale, query);
@@ -310,6 +318,13 @@ impl Call<'_> {
             let to = ((first + t) * value_heads + value_head) * value_dim + column;
             // SAFETY: each task writes its own columns of its own heads.
             let out = unsafe { self.out.part(to, columns) };
+            // Those of the next token are pages away, where no cache foresees them.
+            for n in 0..VECTORS {
+                let (qkv, out) = (self.qkv.as_ptr(), self.out.as_mut_ptr());
+                let row = from + self.shape.qkv_width() + n * LANES;
+                prefetch(qkv.wrapping_add(row));
+                prefetch(out.wrapping_add(to + value_heads * value_dim + n * LANES));
+            }
             // SAFETY: `source` and `here` hold `key_dim` rows of BLOCK columns that no
             // other task writes.
             let next =

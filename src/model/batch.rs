@@ -106,10 +106,10 @@ impl Network {
                 let mut mixes = deltanet::rows(config, committed, ws)?;
                 side_by_side(c, &mut mixes, |mix| deltanet::mix(c, config, w, index, mix));
                 drop(mixes);
-                deltanet::output(c, config, w, ws);
+                deltanet::output(c, config, w, 0, ws);
             }
             Mixer::Attention(w) => {
-                attention::project(c, config, w, ws);
+                attention::project(c, config, w, 0, ws);
                 let positions = rows.iter().map(|row| row.state.position).collect::<Vec<_>>();
                 let mixes = attention::rows(config, positions.into_iter(), ws);
                 let mut mixes: Vec<_> = mixes
@@ -128,7 +128,7 @@ impl Network {
                 side_by_side(c, &mut mixes[..far], work);
                 mixes[far..].iter_mut().for_each(work);
                 drop(mixes);
-                attention::output(c, config, w, ws);
+                attention::output(c, config, w, 0, ws);
             }
         }
         rms_norm(c, &ws.x[..stream], &weights.post_norm, eps, &mut ws.h[..stream]);

@@ -80,6 +80,28 @@ impl Network {
         self.commit(c, state, ws)
     }
 
+    /// As [`Network::forward`], for [`Network::hidden_rows`] afterwards: the others leave out
+    /// what only the hidden states of tokens before the last need.
+    ///
+    /// # Errors
+    /// As [`Network::forward`].
+    pub fn forward_rows(
+        &self,
+        c: &Compute,
+        tokens: &[u32],
+        state: &mut State,
+        ws: &mut Workspace,
+        mut between_layers: impl FnMut(usize) -> Result<()>,
+    ) -> Result<()> {
+        self.begin(tokens, state, ws)?;
+        ws.every_row = true;
+        for layer in 0..self.layers() {
+            between_layers(layer)?;
+            self.layer(c, layer, state, ws)?;
+        }
+        self.commit(c, state, ws)
+    }
+
     /// Starts a pass over `tokens`: looks up their embeddings and positions.
     ///
     /// # Errors
@@ -88,6 +110,7 @@ impl Network {
         let hidden = self.config.hidden_size;
         ws.ensure(&self.config, tokens.len())?;
         ws.tokens = tokens.len();
+        ws.every_row = false;
         ws.first_position = state.position;
         for (token, x) in tokens.iter().zip(ws.x.chunks_exact_mut(hidden)) {
             self.embed(*token, x)?;
@@ -125,20 +148,27 @@ impl Network {
         let weights = &self.weights.layers[layer];
         let eps = self.config.rms_norm_eps;
         let (tokens, index) = (ws.tokens, self.index_of_kind[layer]);
-        let stream = tokens * self.config.hidden_size;
+        let hidden = self.config.hidden_size;
+        let stream = tokens * hidden;
+        // Behind the last layer, only the last token's hidden state is of use: what the others
+        // leave for later tokens are the recurrent state, keys and values.
+        let last = layer + 1 == self.layers() && !ws.every_row;
+        let first = if last { tokens - 1 } else { 0 };
 
         rms_norm(c, &ws.x[..stream], &weights.input_norm, eps, &mut ws.h[..stream]);
         match &weights.mixer {
             Mixer::DeltaNet(w) => {
-                deltanet::forward(c, &self.config, w, index, &state.recurrent, ws)?;
+                deltanet::forward(c, &self.config, w, first, index, &state.recurrent, ws)?;
             }
             Mixer::Attention(w) => {
-                attention::forward(c, &self.config, w, &mut state.kv[index], ws)?;
+                attention::forward(c, &self.config, w, first, &mut state.kv[index], ws)?;
             }
         }
-        rms_norm(c, &ws.x[..stream], &weights.post_norm, eps, &mut ws.h[..stream]);
-        let activation = &mut ws.activation[..tokens * self.config.intermediate_size];
-        mlp::forward(c, &weights.mlp, tokens, &ws.h[..stream], activation, &mut ws.x[..stream]);
+        let (rows, x) = (tokens - first, &mut ws.x[first * hidden..stream]);
+        let h = &mut ws.h[..rows * hidden];
+        rms_norm(c, x, &weights.post_norm, eps, h);
+        let activation = &mut ws.activation[..rows * self.config.intermediate_size];
+        mlp::forward(c, &weights.mlp, rows, h, activation, x);
         c.check()
     }
 

@@ -20,8 +20,8 @@ use crate::kernels::{
 };
 use crate::{Error, Result};
 
-/// Adds the mixer's output for `ws.h` to `ws.x`. `index` counts the linear layers.
-/// Reads the state from `committed`, writes the one after the chunk to `ws.pending`.
+/// Adds the mixer's output for `ws.h` to `ws.x`, for the tokens from `first` on. `index` counts
+/// the linear layers. Reads the state from `committed`, writes the one after the chunk to `ws.pending`.
 ///
 /// # Errors
 /// `Internal` if `ws.pending` is shared, which `Workspace::ensure` rules out.
@@ -29,13 +29,14 @@ pub fn forward(
     c: &Compute,
     config: &Config,
     weights: &DeltaNetWeights,
+    first: usize,
     index: usize,
     committed: &Recurrent,
     ws: &mut Workspace,
 ) -> Result<()> {
     project(c, config, weights, ws);
     mix(c, config, weights, index, &mut sequence(config, committed, ws)?);
-    output(c, config, weights, ws);
+    output(c, config, weights, first, ws);
     Ok(())
 }
 
@@ -179,10 +180,16 @@ pub fn mix(c: &Compute, config: &Config, weights: &DeltaNetWeights, index: usize
     gated_rms_norm(c, read_out, z, &weights.norm, config.rms_norm_eps);
 }
 
-/// The product with the weights behind the state, for all tokens.
-pub fn output(c: &Compute, config: &Config, weights: &DeltaNetWeights, ws: &mut Workspace) {
-    let tokens = ws.tokens;
-    let x = &mut ws.x[..tokens * config.hidden_size];
-    let read_out = &ws.read_out[..tokens * config.value_width()];
-    linear(c, read_out, tokens, &mut [Job::accumulate(weights.out_proj.matrix(), x)]);
+/// The product with the weights behind the state, for the tokens from `first` on.
+pub fn output(
+    c: &Compute,
+    config: &Config,
+    weights: &DeltaNetWeights,
+    first: usize,
+    ws: &mut Workspace,
+) {
+    let (tokens, width) = (ws.tokens, config.value_width());
+    let x = &mut ws.x[first * config.hidden_size..tokens * config.hidden_size];
+    let read_out = &ws.read_out[first * width..tokens * width];
+    linear(c, read_out, tokens - first, &mut [Job::accumulate(weights.out_proj.matrix(), x)]);
 }

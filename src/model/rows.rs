@@ -6,8 +6,8 @@ use crate::kernels::{Compute, rms_norm};
 use crate::{Error, Result};
 
 impl Network {
-    /// The hidden states `[tokens, H]` of the pass that was committed last, after the final norm;
-    /// `rows` is filled with them.
+    /// The hidden states `[tokens, H]` of the pass that was committed last, after the final
+    /// norm, if that was by [`Network::forward_rows`]; `rows` is filled with them.
     ///
     /// # Errors
     /// `OutOfMemory`.

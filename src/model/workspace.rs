@@ -23,6 +23,8 @@ pub struct Workspace {
     capacity: usize,
     /// Tokens of the pass in progress.
     pub(super) tokens: usize,
+    /// Whether the last layer computes all of them to the end, and not only the last one.
+    pub(super) every_row: bool,
     /// Position of its first token.
     pub(super) first_position: usize,
     /// `[T, H]`: the residual stream.
@@ -121,6 +123,7 @@ impl Workspace {
         *self = Self {
             capacity,
             tokens: 0,
+            every_row: false,
             first_position: 0,
             x: room(config.hidden_size)?,
             h: room(config.hidden_size)?,

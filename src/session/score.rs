@@ -184,7 +184,7 @@ impl Session {
         let result = model.compute(cancel.flag(), |network, c, workspace| {
             for chunk in tokens.chunks(MAX_CHUNK) {
                 let at = state.position - start;
-                network.forward(c, chunk, state, workspace, |layer| {
+                network.forward_rows(c, chunk, state, workspace, |layer| {
                     let Some(hook) = progress else { return Ok(()) };
                     let done = at + chunk.len() * layer / network.layers();
                     match hook(Progress { done, total: tokens.len() }) {

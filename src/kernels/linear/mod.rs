@@ -26,6 +26,7 @@ mod scratch;
 mod short;
 #[cfg(test)]
 mod tests;
+mod tile_panel;
 mod tiles;
 
 use std::ops::Range;
@@ -212,7 +213,13 @@ fn share(c: &Compute, input: &Input, matrix: &Matrix, matrices: usize) -> Share 
 /// of a block in every instruction set.
 fn task_rows(c: &Compute, input: &Input, matrix: &Matrix, matrices: usize) -> usize {
     if let (Weights::Tiles(format, _), Some(_)) = (matrix.weights, input.quantized) {
-        return tiles::task_rows(input.tokens, format, matrix.cols, matrices);
+        return dispatch_dots!(IntegerIsa::of(c.isa), d => {
+            if tile_panel::helps(d, format, input.tokens) {
+                tile_panel::task_rows(d, matrix.cols, matrices)
+            } else {
+                tiles::task_rows(input.tokens, format, matrix.cols, matrices)
+            }
+        });
     }
     let row = matrix.cols * matrices;
     let narrow = input.rounded.is_some_and(|rounded| rounded.narrow.takes([matrix]));
@@ -317,9 +324,16 @@ impl Product<'_> {
     fn compute(&self, c: &Compute, input: &Input, task: usize) {
         let runs = self.share.runs(task - self.first_task);
         with_scratch(|scratch| {
-            if let (Weights::Tiles(..), Some(quantized)) = (self.matrix.weights, input.quantized) {
+            if let (Weights::Tiles(format, _), Some(quantized)) =
+                (self.matrix.weights, input.quantized)
+            {
                 return dispatch_dots!(IntegerIsa::of(c.isa), d => {
-                    tiles::compute(d, c, self, input, quantized, runs, scratch)
+                    if tile_panel::helps(d, format, input.tokens) {
+                        let rows = runs.as_one();
+                        tile_panel::compute(d, c, self, input, quantized, rows, scratch);
+                    } else {
+                        tiles::compute(d, c, self, input, quantized, runs, scratch);
+                    }
                 });
             }
             if let Some(rounded) = input.rounded

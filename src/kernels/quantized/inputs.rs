@@ -112,33 +112,34 @@ fn quantize_token<S: Simd>(
     corrections: &mut [i32],
 ) {
     let zero = s.splat(0.0);
-    let outputs = values.chunks_exact_mut(GROUP).zip(scales).zip(corrections);
+    let mut zeros = zero;
+    let outputs = values.chunks_exact_mut(GROUP).zip(&mut *scales).zip(&mut *corrections);
     for (x, ((values, scale), correction)) in x.chunks(GROUP).zip(outputs) {
         let (a, b) = (s.load_part(x), s.load_part(&x[LANES.min(x.len())..]));
         let magnitude = s.max(s.max(a, s.sub(zero, a)), s.max(b, s.sub(zero, b)));
         let largest = s.max_lane(magnitude);
-        // Zero times anything finite is zero.
-        if s.sum(s.add(s.mul(a, zero), s.mul(b, zero))) != 0.0 {
-            // Infinities and NaN make all products of this token NaN.
-            (*scale, *correction) = (f32::NAN, 0);
-            values.fill(0);
-        } else if largest < SMALLEST {
+        zeros = s.mul_add(b, zero, s.mul_add(a, zero, zeros));
+        if largest < SMALLEST {
             (*scale, *correction) = (0.0, 0);
             values.fill(0);
-        } else {
-            let inverse = s.splat(127.0 / largest);
-            let (a, b) = (s.round(s.mul(a, inverse)), s.round(s.mul(b, inverse)));
-            *scale = largest / 127.0;
-            *correction = -8 * s.sum(s.add(a, b)) as i32;
-            // Added to this, an integer is in the lowest bits of the sum.
-            let base = s.splat(12_582_912.0);
-            let mut wide = [0.0; GROUP];
-            s.store(&mut wide, s.add(a, base));
-            s.store(&mut wide[LANES..], s.add(b, base));
-            for (value, wide) in values.iter_mut().zip(&wide) {
-                *value = wide.to_bits() as i8;
-            }
+            continue;
         }
+        let inverse = s.splat(127.0 / largest);
+        let (a, b) = (s.round(s.mul(a, inverse)), s.round(s.mul(b, inverse)));
+        *scale = largest / 127.0;
+        *correction = (s.sum(s.add(a, b)) as i32).wrapping_mul(-8);
+        // SAFETY: a group is twice as long as the lanes are many.
+        unsafe {
+            s.store_i8_ptr(values.as_mut_ptr(), a);
+            s.store_i8_ptr(values.as_mut_ptr().add(LANES), b);
+        }
+    }
+    // Zero times anything finite is zero.
+    if s.sum(zeros) != 0.0 {
+        // Infinities and NaN make all products of this token NaN.
+        scales.fill(f32::NAN);
+        corrections.fill(0);
+        values.fill(0);
     }
 }
 

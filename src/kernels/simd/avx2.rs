@@ -106,6 +106,16 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
+    unsafe fn store_i8_ptr(self, x: *mut i8, v: Self::F32) {
+        unsafe {
+            // Packed within each half of the register, which are then put in order.
+            let words = _mm256_packs_epi32(_mm256_cvtps_epi32(v.0), _mm256_cvtps_epi32(v.1));
+            let words = _mm256_permute4x64_epi64::<0b11_01_10_00>(words);
+            let (low, high) = (_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words));
+            _mm_storeu_si128(x.cast(), _mm_packs_epi16(low, high));
+        }
+    }
+    #[inline(always)]
     fn add(self, a: Self::F32, b: Self::F32) -> Self::F32 {
         unsafe { (_mm256_add_ps(a.0, b.0), _mm256_add_ps(a.1, b.1)) }
     }

@@ -82,6 +82,10 @@ impl Simd for Avx512 {
         }
     }
     #[inline(always)]
+    unsafe fn store_i8_ptr(self, x: *mut i8, v: Self::F32) {
+        unsafe { _mm_storeu_si128(x.cast(), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v))) }
+    }
+    #[inline(always)]
     fn add(self, a: Self::F32, b: Self::F32) -> Self::F32 {
         unsafe { _mm512_add_ps(a, b) }
     }

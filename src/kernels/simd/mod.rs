@@ -99,6 +99,12 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// `x` points to 16 writable elements, of any alignment.
     unsafe fn store_f16_ptr(self, x: *mut f16, v: Self::F32);
 
+    /// Writes the lanes, integers from -128 to 127, as bytes.
+    ///
+    /// # Safety
+    /// `x` points to 16 writable elements.
+    unsafe fn store_i8_ptr(self, x: *mut i8, v: Self::F32);
+
     /// `a + b`
     fn add(self, a: Self::F32, b: Self::F32) -> Self::F32;
     /// `a - b`

@@ -62,6 +62,13 @@ impl Simd for Scalar {
         unsafe { x.cast::<[f16; LANES]>().write_unaligned(v.map(f16::from_f32_const)) }
     }
     #[inline(always)]
+    unsafe fn store_i8_ptr(self, x: *mut i8, v: Self::F32) {
+        // Added to this, an integer is in the lowest bits of the sum.
+        let bytes = v.map(|v| (v + 12_582_912.0).to_bits() as i8);
+        // SAFETY: 16 writable elements, by the contract.
+        unsafe { x.cast::<[i8; LANES]>().write_unaligned(bytes) }
+    }
+    #[inline(always)]
     fn add(self, a: Self::F32, b: Self::F32) -> Self::F32 {
         std::array::from_fn(|i| a[i] + b[i])
     }

@@ -18,6 +18,8 @@ impl Dots for Avx2Dots {
     const ROWS: usize = 8;
     const PAIR: (usize, usize) = (1, 1);
     const SINGLE: usize = 4;
+    const PANEL: (usize, usize) = (2, 3);
+    const PANEL_COLUMNS: usize = 2;
     type Quads = __m256i;
     /// Magnitudes, at most 128, and signed values.
     type Bytes = (__m256i, __m256i);
@@ -26,6 +28,10 @@ impl Dots for Avx2Dots {
     /// are far from overflow.
     type Sums4 = __m256i;
     type F32 = __m256;
+    type PanelWeight = i16;
+    type PanelInput = i16;
+    type PanelWeights = __m256i;
+    type PanelInputs = __m256i;
 
     #[inline(always)]
     fn simd(self) -> Avx2 {
@@ -90,8 +96,46 @@ impl Dots for Avx2Dots {
         }
     }
     #[inline(always)]
+    unsafe fn fill_panel(self, stored: *const u8, to: *mut i16, step: usize) {
+        unsafe {
+            let stored = _mm256_loadu_si256(stored.cast());
+            let offset = _mm256_set1_epi16(128);
+            // Of each row, the first two columns and the last two, widened.
+            let first = _mm256_set1_epi64x(0x8005_8004_8001_8000_u64 as i64);
+            let rows = _mm256_set_epi64x(0x0808_0808_0808_0808, 0, 0x0808_0808_0808_0808, 0);
+            let first = _mm256_add_epi8(first, rows);
+            let last = _mm256_add_epi8(first, _mm256_set1_epi16(2));
+            let first = _mm256_sub_epi16(_mm256_shuffle_epi8(stored, first), offset);
+            let last = _mm256_sub_epi16(_mm256_shuffle_epi8(stored, last), offset);
+            _mm256_storeu_si256(to.cast(), first);
+            _mm256_storeu_si256(to.add(step).cast(), last);
+        }
+    }
+    #[inline(always)]
+    fn panel_input(x: i8) -> i16 {
+        i16::from(x)
+    }
+    #[inline(always)]
+    unsafe fn panel_weights(self, p: *const i16) -> __m256i {
+        unsafe { _mm256_loadu_si256(p.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn panel_inputs(self, p: *const i16) -> __m256i {
+        unsafe { _mm256_set1_epi32(p.cast::<i32>().read_unaligned()) }
+    }
+    #[inline(always)]
+    fn panel_dot(self, sums: Self::Sums8, w: __m256i, x: __m256i) -> Self::Sums8 {
+        // Products of bytes in pairs would have to be kept from overflow, which costs as
+        // much as twice as many of 16 bits.
+        unsafe { _mm256_add_epi32(sums, _mm256_madd_epi16(w, x)) }
+    }
+    #[inline(always)]
     fn zero(self) -> Self::F32 {
         unsafe { _mm256_setzero_ps() }
+    }
+    #[inline(always)]
+    unsafe fn load(self, p: *const f32) -> Self::F32 {
+        unsafe { _mm256_loadu_ps(p) }
     }
     #[inline(always)]
     unsafe fn scales(self, p: *const u8) -> Self::F32 {

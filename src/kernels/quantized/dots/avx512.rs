@@ -26,11 +26,17 @@ impl Dots for Avx512Vnni {
     const ROWS: usize = 16;
     const PAIR: (usize, usize) = (6, 6);
     const SINGLE: usize = 8;
+    const PANEL: (usize, usize) = (4, 3);
+    const PANEL_COLUMNS: usize = 4;
     type Quads = __m512i;
     type Bytes = __m512i;
     type Sums8 = __m512i;
     type Sums4 = __m512i;
     type F32 = __m512;
+    type PanelWeight = u8;
+    type PanelInput = i8;
+    type PanelWeights = Self::Bytes;
+    type PanelInputs = Self::Quads;
 
     #[inline(always)]
     fn simd(self) -> Avx512 {
@@ -86,8 +92,37 @@ impl Dots for Avx512Vnni {
         unsafe { _mm512_cvtepi32_ps(sums) }
     }
     #[inline(always)]
+    unsafe fn fill_panel(self, stored: *const u8, to: *mut u8, _: usize) {
+        unsafe { to.copy_from_nonoverlapping(stored, 64) }
+    }
+    #[inline(always)]
+    fn panel_input(x: i8) -> i8 {
+        x
+    }
+    #[inline(always)]
+    unsafe fn panel_weights(self, p: *const u8) -> Self::PanelWeights {
+        unsafe { self.bytes(p) }
+    }
+    #[inline(always)]
+    unsafe fn panel_inputs(self, p: *const i8) -> Self::PanelInputs {
+        unsafe { self.inputs(p) }
+    }
+    #[inline(always)]
+    fn panel_dot(
+        self,
+        sums: Self::Sums8,
+        w: Self::PanelWeights,
+        x: Self::PanelInputs,
+    ) -> Self::Sums8 {
+        self.dot8(sums, w, x)
+    }
+    #[inline(always)]
     fn zero(self) -> Self::F32 {
         unsafe { _mm512_setzero_ps() }
+    }
+    #[inline(always)]
+    unsafe fn load(self, p: *const f32) -> Self::F32 {
+        unsafe { _mm512_loadu_ps(p) }
     }
     #[inline(always)]
     unsafe fn scales(self, p: *const u8) -> Self::F32 {

@@ -26,11 +26,17 @@ impl Dots for AvxVnni {
     const ROWS: usize = 8;
     const PAIR: (usize, usize) = (1, 1);
     const SINGLE: usize = 4;
+    const PANEL: (usize, usize) = (2, 3);
+    const PANEL_COLUMNS: usize = 4;
     type Quads = __m256i;
     type Bytes = __m256i;
     type Sums8 = __m256i;
     type Sums4 = __m256i;
     type F32 = __m256;
+    type PanelWeight = u8;
+    type PanelInput = i8;
+    type PanelWeights = Self::Bytes;
+    type PanelInputs = Self::Quads;
 
     #[inline(always)]
     fn simd(self) -> Avx2 {
@@ -81,8 +87,37 @@ impl Dots for AvxVnni {
         unsafe { _mm256_cvtepi32_ps(sums) }
     }
     #[inline(always)]
+    unsafe fn fill_panel(self, stored: *const u8, to: *mut u8, _: usize) {
+        unsafe { to.copy_from_nonoverlapping(stored, 32) }
+    }
+    #[inline(always)]
+    fn panel_input(x: i8) -> i8 {
+        x
+    }
+    #[inline(always)]
+    unsafe fn panel_weights(self, p: *const u8) -> Self::PanelWeights {
+        unsafe { self.bytes(p) }
+    }
+    #[inline(always)]
+    unsafe fn panel_inputs(self, p: *const i8) -> Self::PanelInputs {
+        unsafe { self.inputs(p) }
+    }
+    #[inline(always)]
+    fn panel_dot(
+        self,
+        sums: Self::Sums8,
+        w: Self::PanelWeights,
+        x: Self::PanelInputs,
+    ) -> Self::Sums8 {
+        self.dot8(sums, w, x)
+    }
+    #[inline(always)]
     fn zero(self) -> Self::F32 {
         self.0.zero()
+    }
+    #[inline(always)]
+    unsafe fn load(self, p: *const f32) -> Self::F32 {
+        unsafe { self.0.load(p) }
     }
     #[inline(always)]
     unsafe fn scales(self, p: *const u8) -> Self::F32 {

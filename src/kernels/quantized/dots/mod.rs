@@ -34,6 +34,11 @@ pub(crate) trait Dots: Copy + Send + Sync {
     const PAIR: (usize, usize);
     /// Up to how many tokens one register of rows is summed for.
     const SINGLE: usize;
+    /// Registers of rows, and tokens, of a block of a panel: as many sums as fit the registers
+    /// twice.
+    const PANEL: (usize, usize);
+    /// Columns that a step through a panel takes.
+    const PANEL_COLUMNS: usize;
     /// Half a line, or a line: 4 columns of [`Dots::ROWS`] rows, of INT4 weights, one plane
     /// of nibbles; or four inputs, once for each row.
     type Quads: Copy;
@@ -45,6 +50,14 @@ pub(crate) trait Dots: Copy + Send + Sync {
     type Sums4: Copy;
     /// One `f32` per row.
     type F32: Copy;
+    /// A weight of a panel.
+    type PanelWeight: Copy;
+    /// An input that goes with it.
+    type PanelInput: Copy;
+    /// [`Dots::PANEL_COLUMNS`] weights for each row.
+    type PanelWeights: Copy;
+    /// As many inputs, once for each row.
+    type PanelInputs: Copy;
 
     /// What computes everything else.
     fn simd(self) -> Self::Simd;
@@ -89,8 +102,39 @@ pub(crate) trait Dots: Copy + Send + Sync {
     /// A readable number.
     unsafe fn finish4(self, sums: Self::Sums4, p: *const i32) -> Self::F32;
 
+    /// Writes INT8 weights, 4 columns of [`Dots::ROWS`] rows, for the steps of a panel; steps
+    /// are `step` weights apart.
+    ///
+    /// # Safety
+    /// As many readable bytes, and writable weights.
+    unsafe fn fill_panel(self, stored: *const u8, to: *mut Self::PanelWeight, step: usize);
+    /// An input of a panel.
+    fn panel_input(x: i8) -> Self::PanelInput;
+    /// The weights of a step.
+    ///
+    /// # Safety
+    /// `PANEL_COLUMNS * ROWS` readable weights.
+    unsafe fn panel_weights(self, p: *const Self::PanelWeight) -> Self::PanelWeights;
+    /// The inputs of a step.
+    ///
+    /// # Safety
+    /// [`Dots::PANEL_COLUMNS`] readable inputs.
+    unsafe fn panel_inputs(self, p: *const Self::PanelInput) -> Self::PanelInputs;
+    /// Adds the products of a step to sums that began with [`Dots::start8`].
+    fn panel_dot(
+        self,
+        sums: Self::Sums8,
+        w: Self::PanelWeights,
+        x: Self::PanelInputs,
+    ) -> Self::Sums8;
+
     /// Zeros.
     fn zero(self) -> Self::F32;
+    /// [`Dots::ROWS`] numbers.
+    ///
+    /// # Safety
+    /// As many readable numbers.
+    unsafe fn load(self, p: *const f32) -> Self::F32;
     /// Scales, widened.
     ///
     /// # Safety

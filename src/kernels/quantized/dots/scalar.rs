@@ -19,11 +19,17 @@ impl Dots for ScalarDots {
     const ROWS: usize = ROWS;
     const PAIR: (usize, usize) = (0, 0);
     const SINGLE: usize = 1;
+    const PANEL: (usize, usize) = (1, 1);
+    const PANEL_COLUMNS: usize = 4;
     type Quads = [u8; 4 * ROWS];
     type Bytes = [u8; 4 * ROWS];
     type Sums8 = [i32; ROWS];
     type Sums4 = [i32; ROWS];
     type F32 = [f32; ROWS];
+    type PanelWeight = u8;
+    type PanelInput = i8;
+    type PanelWeights = Self::Bytes;
+    type PanelInputs = Self::Quads;
 
     fn simd(self) -> Scalar {
         self.0
@@ -76,8 +82,37 @@ impl Dots for ScalarDots {
         self.finish8(sums)
     }
     #[inline(always)]
+    unsafe fn fill_panel(self, stored: *const u8, to: *mut u8, _: usize) {
+        unsafe { to.copy_from_nonoverlapping(stored, 4 * ROWS) }
+    }
+    #[inline(always)]
+    fn panel_input(x: i8) -> i8 {
+        x
+    }
+    #[inline(always)]
+    unsafe fn panel_weights(self, p: *const u8) -> Self::PanelWeights {
+        unsafe { self.bytes(p) }
+    }
+    #[inline(always)]
+    unsafe fn panel_inputs(self, p: *const i8) -> Self::PanelInputs {
+        unsafe { self.inputs(p) }
+    }
+    #[inline(always)]
+    fn panel_dot(
+        self,
+        sums: Self::Sums8,
+        w: Self::PanelWeights,
+        x: Self::PanelInputs,
+    ) -> Self::Sums8 {
+        self.dot8(sums, w, x)
+    }
+    #[inline(always)]
     fn zero(self) -> Self::F32 {
         [0.0; ROWS]
+    }
+    #[inline(always)]
+    unsafe fn load(self, p: *const f32) -> Self::F32 {
+        unsafe { p.cast::<[f32; ROWS]>().read_unaligned() }
     }
     #[inline(always)]
     unsafe fn scales(self, p: *const u8) -> Self::F32 {
