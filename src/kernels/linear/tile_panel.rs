@@ -206,7 +206,6 @@ fn fill<D: Dots, const R: usize>(
         let (at, row) = (row / TILE_ROWS * tile, row % TILE_ROWS);
         let there = at < tiles.len();
         let tile = if there { &tiles[at..at + tile] } else { &[] };
-        let (scales, weights) = tile.split_at(TileFormat::scale_bytes(cols).min(tile.len()));
         for group in 0..groups {
             // SAFETY: group `group` of `R` registers is in `lines` (checked above): scales,
             // then weights.
@@ -225,10 +224,10 @@ fn fill<D: Dots, const R: usize>(
                 unsafe { d.store(scales_to, d.zero()) };
                 continue;
             }
-            let scales = &scales[2 * (group * TILE_ROWS + row)..][..2 * D::ROWS];
+            let scales = &tile[format.scales_at(group) + 2 * row..][..2 * D::ROWS];
             // SAFETY: as many halves; the rest as above.
             unsafe { d.store(scales_to, d.scales(scales.as_ptr())) };
-            let from = &weights[group * format.group_bytes()..][..format.group_bytes()];
+            let from = &tile[format.weights_at(group)..][..format.group_bytes()];
             for line in 0..format.group_bytes() / LINE {
                 prefetch_far(from.as_ptr().wrapping_add(AHEAD + line * LINE));
             }
