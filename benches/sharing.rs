@@ -11,6 +11,7 @@
 //! times of calls; on a shared machine the largest of those belong to the machine.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -127,33 +128,90 @@ fn step(arguments: &Arguments) {
     );
 }
 
-/// From a cancel on another thread to the return of the call.
+/// From a cancel on another thread to the return of the call: in prefill, in decoding, and in
+/// opening.
 fn cancel(arguments: &Arguments) {
     let model = open(arguments);
     let tokens = prompt(arguments.prompt);
     let mut times = Vec::new();
-    for n in 0..20u64 {
+    for n in 0..40u64 {
         let mut session = session(&model);
         let handle = session.cancel_handle();
-        let canceller = std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(20 + 17 * n));
-            let now = Instant::now();
-            handle.cancel();
-            now
-        });
-        let result = session.feed(&tokens);
-        let returned = Instant::now();
-        let asked = canceller.join().unwrap_or_else(|_| fail("the canceller panicked"));
-        if result.is_err() {
-            times.push((returned - asked).as_secs_f64() * 1e3);
-        }
+        times.extend(answer(
+            20_000 + 13_700 * n,
+            move || handle.cancel(),
+            || session.feed(&tokens).is_err(),
+        ));
     }
+    report("prefill", times);
+
+    let (mut session, mut times) = (session(&model), Vec::new());
+    must(session.feed(&tokens[..tokens.len().min(20)]));
+    for n in 0..40u64 {
+        let handle = session.cancel_handle();
+        times.extend(answer(
+            10_000 + 3_700 * n,
+            move || handle.cancel(),
+            || {
+                while session.next_token().is_ok() {}
+                true
+            },
+        ));
+    }
+    report("decoding", times);
+    drop((session, model));
+
+    let options = ModelOptions {
+        threads: arguments.threads,
+        weights: arguments.weights,
+        ..ModelOptions::default()
+    };
+    let began = Instant::now();
+    must(Model::open_with_progress(&arguments.model, &options, &mut |_, _| true));
+    let (whole, mut times) = (began.elapsed().as_micros() as u64, Vec::new());
+    for n in 0..20u64 {
+        let asked = Arc::new(AtomicBool::new(false));
+        let set = Arc::clone(&asked);
+        times.extend(answer(
+            whole * n / 20,
+            move || set.store(true, Ordering::Relaxed),
+            || {
+                let go_on = &mut |_, _| !asked.load(Ordering::Relaxed);
+                Model::open_with_progress(&arguments.model, &options, go_on).is_err()
+            },
+        ));
+    }
+    report(&format!("opening (which takes {} ms)", whole / 1000), times);
+}
+
+/// Milliseconds from `cancel`, which another thread calls after some microseconds, to the
+/// return of `work`; nothing if that was done before.
+fn answer(
+    after: u64,
+    cancel: impl FnOnce() + Send + 'static,
+    work: impl FnOnce() -> bool,
+) -> Option<f64> {
+    let canceller = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_micros(after));
+        let now = Instant::now();
+        cancel();
+        now
+    });
+    let cancelled = work();
+    let returned = Instant::now();
+    let asked = canceller.join().unwrap_or_else(|_| fail("the canceller panicked"));
+    cancelled.then(|| (returned - asked).as_secs_f64() * 1e3)
+}
+
+fn report(what: &str, mut times: Vec<f64>) {
     times.sort_by(f64::total_cmp);
     match times.last() {
-        Some(most) => {
-            println!("cancel in prefill: median {:.2} ms, max {most:.2} ms", times[times.len() / 2])
-        }
-        None => println!("cancel: every prefill was done before"),
+        Some(most) => println!(
+            "cancel in {what}: {} times, median {:.2} ms, max {most:.2} ms",
+            times.len(),
+            times[times.len() / 2]
+        ),
+        None => println!("cancel in {what}: it was always done before"),
     }
 }
 

@@ -1159,6 +1159,18 @@ class Conversation {
                                                computed);
         });
     }
+    // Starts a reply that try_step() computes. `computed` of the result is still to be computed.
+    Result<Fed> try_enqueue(std::string_view json = {}) {
+        return fed([&](auto *total, auto *remaining) {
+            return qwen_conversation_enqueue(handle(), json.data(), json.size(), total, remaining);
+        });
+    }
+    Result<Fed> try_enqueue_text(std::string_view text) {
+        return fed([&](auto *total, auto *remaining) {
+            return qwen_conversation_enqueue_text(handle(), text.data(), text.size(), total,
+                                                  remaining);
+        });
+    }
     Result<Fed> try_regenerate() {
         return fed([&](auto *total, auto *computed) {
             return qwen_conversation_regenerate(handle(), total, computed);
@@ -1175,6 +1187,27 @@ class Conversation {
         qwen_piece raw = QWEN_PIECE_INIT;
         qwen_status status = qwen_conversation_next(handle(), &raw);
         if (status < 0) return Error::last(status);
+        return piece_of(raw);
+    }
+    // The same for about as long as the budget says: a piece of kind QWEN_PIECE_NONE when that is
+    // over and there is none yet, or, with `cancelled`, when it was cancelled before all messages
+    // were computed: see qwen_conversation_step().
+    struct Stepped {
+        Piece piece;
+        bool cancelled = false;
+        std::size_t remaining = 0; // tokens that are still to be computed
+    };
+    Result<Stepped> try_step(std::chrono::microseconds budget) {
+        qwen_piece raw = QWEN_PIECE_INIT;
+        Stepped stepped;
+        const auto us = static_cast<std::uint64_t>(budget.count() < 0 ? 0 : budget.count());
+        qwen_status status = qwen_conversation_step(handle(), us, &raw, &stepped.remaining);
+        if (status < 0) return Error::last(status);
+        stepped.piece = piece_of(raw);
+        stepped.cancelled = status == QWEN_CANCELLED;
+        return stepped;
+    }
+    static Piece piece_of(const qwen_piece &raw) {
         Piece piece;
         piece.kind = raw.kind;
         piece.text = std::string_view(raw.text, raw.text_length);
@@ -1224,6 +1257,9 @@ class Conversation {
     Fed send(std::string_view json = {}) { return try_send(json).value(); }
     Fed settle() { return try_settle().value(); }
     Fed send_text(std::string_view text) { return try_send_text(text).value(); }
+    Fed enqueue(std::string_view json = {}) { return try_enqueue(json).value(); }
+    Fed enqueue_text(std::string_view text) { return try_enqueue_text(text).value(); }
+    Stepped step(std::chrono::microseconds budget) { return try_step(budget).value(); }
     Fed regenerate() { return try_regenerate().value(); }
     Piece next() { return try_next().value(); }
     void resume() { try_resume().value(); }

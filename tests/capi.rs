@@ -340,6 +340,11 @@ fn every_function_with_every_pointer_null() {
         ("qwen_conversation_send", "computed"),
         ("qwen_conversation_send_text", "total"),
         ("qwen_conversation_send_text", "computed"),
+        ("qwen_conversation_enqueue", "total"),
+        ("qwen_conversation_enqueue", "remaining"),
+        ("qwen_conversation_enqueue_text", "total"),
+        ("qwen_conversation_enqueue_text", "remaining"),
+        ("qwen_conversation_step", "remaining"),
         ("qwen_conversation_settle", "total"),
         ("qwen_conversation_settle", "computed"),
         ("qwen_conversation_regenerate", "total"),
@@ -429,6 +434,7 @@ fn value_for(kind: &str, name: &str, function: &str) -> String {
         ("size_t", "length")
             if function.ends_with("conversation_add")
                 || function.ends_with("conversation_send")
+                || function.ends_with("conversation_enqueue")
                 || function.ends_with("set_history") =>
         {
             "strlen(json)".into()

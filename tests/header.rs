@@ -114,6 +114,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
          { (uint32_t)sizeof(qwen_piece), QWEN_PIECE_NONE, QWEN_FINISH_NONE, 0, \\\n      \
          NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, 0 }",
     ),
+    ("Conversation: a little at a time", "conversation_step", ""),
 ];
 
 const PROLOGUE: &str = "\

@@ -696,5 +696,14 @@ namespace Qwen35
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_conversation_next(ConversationHandle conversation, qwen_piece* piece);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_enqueue(ConversationHandle conversation, byte* json, UIntPtr length, UIntPtr* total, UIntPtr* remaining);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_enqueue_text(ConversationHandle conversation, byte* text, UIntPtr length, UIntPtr* total, UIntPtr* remaining);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_step(ConversationHandle conversation, ulong budget_us, qwen_piece* piece, UIntPtr* remaining);
     }
 }

@@ -517,6 +517,20 @@ typedef struct {
     size_t problem_length;
 } qwen_piece;
 qwen_status qwen_conversation_next(qwen_conversation *conversation, qwen_piece *piece);
+qwen_status qwen_conversation_enqueue(qwen_conversation *conversation,
+                                      const char *json,
+                                      size_t length,
+                                      size_t *total,
+                                      size_t *remaining);
+qwen_status qwen_conversation_enqueue_text(qwen_conversation *conversation,
+                                           const char *text,
+                                           size_t length,
+                                           size_t *total,
+                                           size_t *remaining);
+qwen_status qwen_conversation_step(qwen_conversation *conversation,
+                                   uint64_t budget_us,
+                                   qwen_piece *piece,
+                                   size_t *remaining);
 ]]
 
 local abi = {}

@@ -401,6 +401,9 @@ const functions = {
   qwen_conversation_cancel: 'qwen_status qwen_conversation_cancel(const qwen_conversation *conversation)',
   qwen_conversation_cancel_clear: 'qwen_status qwen_conversation_cancel_clear(qwen_conversation *conversation)',
   qwen_conversation_next: 'qwen_status qwen_conversation_next(qwen_conversation *conversation, _Inout_ qwen_piece *piece)',
+  qwen_conversation_enqueue: 'qwen_status qwen_conversation_enqueue(qwen_conversation *conversation, const uint8_t *json, size_t length, _Out_ size_t *total, _Out_ size_t *remaining)',
+  qwen_conversation_enqueue_text: 'qwen_status qwen_conversation_enqueue_text(qwen_conversation *conversation, const uint8_t *text, size_t length, _Out_ size_t *total, _Out_ size_t *remaining)',
+  qwen_conversation_step: 'qwen_status qwen_conversation_step(qwen_conversation *conversation, uint64_t budget_us, _Inout_ qwen_piece *piece, _Out_ size_t *remaining)',
 };
 
 // Opens the library and binds every function.

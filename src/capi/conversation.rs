@@ -396,7 +396,7 @@ pub unsafe extern "C" fn qwen_conversation_regenerate(
 ///
 /// # Safety
 /// `conversation` is NULL or a handle; the others are NULL or writable.
-unsafe fn start(
+pub(super) unsafe fn start(
     conversation: *mut qwen_conversation,
     total: *mut usize,
     computed: *mut usize,

@@ -89,7 +89,7 @@ unsafe impl Sized32 for qwen_piece {
     const FIRST_SIZE: usize = 96;
 }
 
-const EMPTY: qwen_piece = qwen_piece {
+pub(super) const EMPTY: qwen_piece = qwen_piece {
     struct_size: 0,
     kind: QWEN_PIECE_NONE,
     finish: QWEN_FINISH_NONE,
@@ -124,7 +124,7 @@ impl Lent {
     }
 
     /// `piece` for the caller, and the status it goes with.
-    fn piece(&mut self, piece: Piece) -> (qwen_piece, qwen_status) {
+    pub(super) fn piece(&mut self, piece: Piece) -> (qwen_piece, qwen_status) {
         self.strings.clear();
         let mut out = EMPTY;
         match piece {

@@ -17,6 +17,7 @@ pub mod tools;
 mod turn;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 pub use turn::{Finish, Piece, ToolCall};
 
@@ -181,14 +182,27 @@ impl Conversation {
     }
 
     /// Starts a reply to the messages so far: feeds to `session` what of them it does not hold yet.
-    /// The reply then comes from [`Conversation::next`].
+    /// The reply then comes from [`Conversation::next`] or [`Conversation::step`].
     ///
     /// # Errors
     /// `Template`, `ContextOverflow` (nothing was consumed), `Cancelled` and `OutOfMemory` (the
     /// session then holds a beginning; the same call goes on from there). The messages stay.
     pub fn start(&mut self, session: &mut Session) -> Result<Fed> {
+        self.start_by(session, Session::feed_chat)
+    }
+
+    /// As [`Conversation::start`], but computes nothing: [`Conversation::step`] does (as does
+    /// [`Conversation::next`]). `computed` of the result counts what is still to be computed.
+    ///
+    /// # Errors
+    /// As [`Conversation::start`], but for `Cancelled`.
+    pub fn enqueue(&mut self, session: &mut Session) -> Result<Fed> {
+        self.start_by(session, Session::enqueue_chat)
+    }
+
+    fn start_by(&mut self, session: &mut Session, feed: Feed) -> Result<Fed> {
         self.end_turn();
-        let fed = session.feed_chat(&self.request()?, self.encoding)?;
+        let fed = feed(session, &self.request()?, self.encoding)?;
         let (tools, stop) = (self.tools.clone(), self.stop.clone());
         let calls = count_calls(&self.messages);
         self.turn = Some(Turn::new(session, tools, stop, self.limits, calls));
@@ -201,7 +215,7 @@ impl Conversation {
     /// Those of both; the messages are then not added.
     pub fn send(&mut self, session: &mut Session, json: &str) -> Result<Fed> {
         let messages = read(json)?;
-        self.send_messages(session, messages)
+        self.send_messages(session, messages, Session::feed_chat)
     }
 
     /// Adds a user's message of plain text and starts a reply, see [`Conversation::send`].
@@ -209,14 +223,36 @@ impl Conversation {
     /// # Errors
     /// As [`Conversation::start`]; the message is then not added.
     pub fn send_text(&mut self, session: &mut Session, text: &str) -> Result<Fed> {
-        self.send_messages(session, vec![message("user", text)])
+        self.send_messages(session, vec![message("user", text)], Session::feed_chat)
     }
 
-    fn send_messages(&mut self, session: &mut Session, messages: Vec<Json>) -> Result<Fed> {
+    /// Adds messages and starts a reply, see [`Conversation::add`] and [`Conversation::enqueue`].
+    ///
+    /// # Errors
+    /// Those of both; the messages are then not added.
+    pub fn enqueue_messages(&mut self, session: &mut Session, json: &str) -> Result<Fed> {
+        let messages = read(json)?;
+        self.send_messages(session, messages, Session::enqueue_chat)
+    }
+
+    /// Adds a user's message of plain text and starts a reply, see [`Conversation::enqueue`].
+    ///
+    /// # Errors
+    /// As [`Conversation::enqueue`]; the message is then not added.
+    pub fn enqueue_text(&mut self, session: &mut Session, text: &str) -> Result<Fed> {
+        self.send_messages(session, vec![message("user", text)], Session::enqueue_chat)
+    }
+
+    fn send_messages(
+        &mut self,
+        session: &mut Session,
+        messages: Vec<Json>,
+        feed: Feed,
+    ) -> Result<Fed> {
         self.end_turn();
         let before = self.messages.len();
         self.messages.extend(messages);
-        let result = self.start(session);
+        let result = self.start_by(session, feed);
         if result.is_err() {
             self.messages.truncate(before);
         }
@@ -261,17 +297,42 @@ impl Conversation {
     /// # Errors
     /// `InvalidState` if no reply was started, or if `session` was changed by other calls in
     /// between; errors of [`Session::next_token`], after which the call can be repeated. A cancel
-    /// is no error but an end.
+    /// is no error but an end, unless it comes before the messages are computed, see
+    /// [`Conversation::step`].
     pub fn next(&mut self, session: &mut Session) -> Result<Piece> {
+        let none = || Error::internal("a reply without a deadline came to no piece");
+        self.advance(session, None)?.ok_or_else(none)
+    }
+
+    /// As [`Conversation::next`], for about as long as `budget` says (see [`Session::step`]);
+    /// `None` when that is over and there is no piece yet: call again. Returns sooner with a
+    /// piece. What was queued by [`Conversation::enqueue`] is computed first.
+    ///
+    /// # Errors
+    /// As [`Conversation::next`]. An error before the messages are computed (`Cancelled`, too)
+    /// ends the reply without a trace: they stay, and [`Conversation::enqueue`] or
+    /// [`Conversation::start`] goes on from what was computed.
+    pub fn step(&mut self, session: &mut Session, budget: Duration) -> Result<Option<Piece>> {
+        // A budget beyond what the clock can express has no end.
+        self.advance(session, Instant::now().checked_add(budget))
+    }
+
+    fn advance(
+        &mut self,
+        session: &mut Session,
+        deadline: Option<Instant>,
+    ) -> Result<Option<Piece>> {
         let Some(turn) = &mut self.turn else {
             return Err(Error::invalid_state("no reply was started: send a message first"));
         };
         let ended = turn.finish().is_some();
-        let piece = turn.next(session)?;
-        if !ended && turn.finish().is_some() {
+        let piece = turn.next(session, deadline);
+        if turn.is_lost() {
+            self.turn = None;
+        } else if !ended && turn.finish().is_some() {
             self.messages.push(turn.message());
         }
-        Ok(piece)
+        piece
     }
 
     /// Why the last reply ended, if it has.
@@ -344,6 +405,9 @@ impl Conversation {
         }
     }
 }
+
+/// How a session gets a conversation: at once, or to be computed in steps.
+type Feed = fn(&mut Session, &ChatRequest, ChatEncoding) -> Result<Fed>;
 
 /// Messages in JSON: an array, or one alone.
 fn read(json: &str) -> Result<Vec<Json>> {

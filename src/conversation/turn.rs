@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::reply::{Event, RawCall, ReplyParser, StopFilter};
 use super::tools::Tools;
 use crate::chat::Json;
 use crate::engine::Model;
-use crate::session::{Next, Session};
+use crate::session::{Session, Step};
 use crate::tokenizer::{AddedTokens, Special, StreamDecoder};
 use crate::{Error, ErrorKind, Result};
 
@@ -90,6 +91,9 @@ pub(super) struct Turn {
     /// Where the session must stand, and its last token there.
     position: usize,
     last: Option<u32>,
+    /// What closes the thoughts, while the session computes it.
+    closing: Option<&'static str>,
+    lost: bool,
     finish: Option<Finish>,
     /// The reply before it was ended, if it can be gone on with.
     open: Option<Box<Turn>>,
@@ -121,6 +125,8 @@ impl Turn {
             thought: 0,
             position: session.position(),
             last: session.tokens().last().copied(),
+            closing: None,
+            lost: false,
             finish: None,
             open: None,
         }
@@ -130,13 +136,24 @@ impl Turn {
         self.finish.as_ref()
     }
 
-    pub(super) fn next(&mut self, session: &mut Session) -> Result<Piece> {
+    /// Whether what it is a reply to could not be computed.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// The next piece; `None` when the deadline has passed before there is one.
+    pub(super) fn next(
+        &mut self,
+        session: &mut Session,
+        deadline: Option<Instant>,
+    ) -> Result<Option<Piece>> {
+        let mut moved = false;
         loop {
             if let Some(piece) = self.pieces.pop_front() {
-                return Ok(piece);
+                return Ok(Some(piece));
             }
             if let Some(finish) = &self.finish {
-                return Ok(Piece::End(finish.clone()));
+                return Ok(Some(Piece::End(finish.clone())));
             }
             if session.position() != self.position || session.tokens().last() != self.last.as_ref()
             {
@@ -146,60 +163,104 @@ impl Turn {
                     self.position
                 )));
             }
-            self.step(session)?;
+            // The shortest time gets forward, too.
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if (moved && left == Some(Duration::ZERO)) || !self.step(session, left)? {
+                return Ok(None);
+            }
+            moved = true;
         }
     }
 
-    /// Makes one token, or closes the thoughts, or ends the reply.
-    fn step(&mut self, session: &mut Session) -> Result<()> {
+    /// Makes one token, or closes the thoughts, or ends the reply; false if `budget` is over
+    /// before that. An error before the prompt is computed
+    /// is no end of the reply: there is none.
+    fn step(&mut self, session: &mut Session, budget: Option<Duration>) -> Result<bool> {
         let Limits { thinking_budget, max_tokens } = self.limits;
         if max_tokens > 0 && self.made >= max_tokens {
             self.end(Finish::Length);
-            return Ok(());
+            return Ok(true);
         }
         let thinking = self.parser.is_thinking();
-        let result = if thinking && thinking_budget > 0 && self.thought >= thinking_budget {
-            self.close_thoughts(session)
+        let is_prompt = session.has_input() && self.closing.is_none();
+        let length = session.position();
+        let spent = thinking_budget > 0 && self.thought >= thinking_budget;
+        let result = if thinking && spent {
+            self.close_thoughts(session, budget)
         } else {
-            session.next_token().map(|next| match next {
-                Next::Token(token) => {
+            let step = match budget {
+                None => {
+                    let computed = if is_prompt { session.compute_input() } else { Ok(()) };
+                    computed.and_then(|()| session.next_token()).map(Step::from)
+                }
+                Some(budget) => session.step(budget),
+            };
+            step.map(|step| match step {
+                Step::Token(token) => {
                     self.made += 1;
                     self.thought += usize::from(thinking);
                     let mut text = String::new();
                     self.decoder.push(session.model().tokenizer(), token, &mut text);
                     self.read(&text);
+                    true
                 }
-                Next::EndOfTurn(_) => self.end(Finish::EndOfTurn),
-                Next::LimitReached => self.end(Finish::ContextFull),
+                Step::EndOfTurn(_) => {
+                    self.end(Finish::EndOfTurn);
+                    true
+                }
+                Step::LimitReached => {
+                    self.end(Finish::ContextFull);
+                    true
+                }
+                Step::Working | Step::Ready => false,
             })
         };
         self.position = session.position();
         self.last = session.tokens().last().copied();
         match result {
+            // What of the prompt was not computed has left the sequence.
+            Err(error) if is_prompt && self.position < length => {
+                self.lost = true;
+                Err(error)
+            }
             Err(error) if error.kind() == ErrorKind::Cancelled => {
                 self.end(Finish::Cancelled);
-                Ok(())
+                Ok(true)
             }
             Err(error) if error.kind() == ErrorKind::ContextOverflow => {
                 self.end(Finish::ContextFull);
-                Ok(())
+                Ok(true)
             }
             other => other,
         }
     }
 
-    /// Writes `</think>` in the model's place.
-    fn close_thoughts(&mut self, session: &mut Session) -> Result<()> {
-        let closing =
-            if self.parser.is_at_line_start() { "</think>\n\n" } else { "\n</think>\n\n" };
-        let mut ids = Vec::new();
-        session.model().tokenizer().encode(closing, AddedTokens::Honour, &mut ids);
-        session.append_output(&ids)?;
+    /// Writes `</think>` in the model's place; false if `budget` is over before that is computed.
+    fn close_thoughts(&mut self, session: &mut Session, budget: Option<Duration>) -> Result<bool> {
+        let closing = match self.closing {
+            Some(closing) => closing,
+            None => {
+                let at_line_start = self.parser.is_at_line_start();
+                let closing = if at_line_start { "</think>\n\n" } else { "\n</think>\n\n" };
+                let mut ids = Vec::new();
+                session.model().tokenizer().encode(closing, AddedTokens::Honour, &mut ids);
+                session.enqueue_output(&ids)?;
+                self.closing = Some(closing);
+                closing
+            }
+        };
+        // What an error leaves uncomputed is no part of the sequence any more.
+        let step = session.step_input(budget.unwrap_or(Duration::MAX));
+        if matches!(step, Ok(Step::Working)) {
+            return Ok(false);
+        }
+        self.closing = None;
+        step?;
         let mut text = String::new();
         self.decoder.finish(&mut text);
         text.push_str(closing);
         self.read(&text);
-        Ok(())
+        Ok(true)
     }
 
     /// Reads more of the reply.

@@ -363,7 +363,7 @@ impl Session {
     }
 
     /// Computes what is queued; what an error leaves uncomputed is dropped.
-    fn compute_input(&mut self) -> Result<()> {
+    pub(crate) fn compute_input(&mut self) -> Result<()> {
         let result = self.metered(Self::catch_up);
         if result.is_err() {
             self.drop_queue();

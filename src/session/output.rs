@@ -4,14 +4,14 @@ use super::Session;
 use crate::Result;
 
 impl Session {
-    /// Appends `tokens` as [`Session::feed`] does, but as part of the model's own output, which
+    /// Queues `tokens` as [`Session::enqueue`] does, but as part of the model's own output, which
     /// penalties count.
     ///
     /// # Errors
-    /// As [`Session::feed`].
-    pub(crate) fn append_output(&mut self, tokens: &[u32]) -> Result<()> {
+    /// As [`Session::enqueue`].
+    pub(crate) fn enqueue_output(&mut self, tokens: &[u32]) -> Result<()> {
         let start = self.output_start;
-        let result = self.feed(tokens);
+        let result = self.enqueue(tokens);
         self.output_start = start;
         result
     }

@@ -251,7 +251,7 @@ impl Session {
     }
 
     /// Whether there is input that is not computed.
-    pub(super) fn has_input(&self) -> bool {
+    pub(crate) fn has_input(&self) -> bool {
         self.queued() > 0
     }
 
@@ -278,7 +278,8 @@ impl Session {
         let queued = self.queued();
         if queued > 0 {
             self.tokens.truncate(self.tokens.len() - queued);
-            self.output_start = self.tokens.len();
+            // Where it was if what is dropped were to count as output.
+            self.output_start = self.output_start.min(self.tokens.len());
         }
         self.stepping.forget_input();
     }

@@ -289,6 +289,54 @@ static void limits(void) {
     qwen_session_free(session);
 }
 
+/* A frame at a time: the same pieces, and a cancel before all messages are computed. */
+static void steps(void) {
+    qwen_session *session = make_session();
+    qwen_conversation *talk = NULL;
+    qwen_conversation_options options = QWEN_CONVERSATION_OPTIONS_INIT;
+    qwen_piece piece = QWEN_PIECE_INIT;
+    qwen_status status;
+    size_t total, remaining, before;
+    int frames = 0;
+    options.thinking = QWEN_THINKING_ON;
+    OK(qwen_conversation_new(session, &options, &talk));
+    EXPECT(QWEN_ERROR_INVALID_STATE, qwen_conversation_step(talk, 1000, &piece, &remaining));
+    CHECK(piece.kind == QWEN_PIECE_NONE && remaining == 0);
+
+    reply_with("Hm.\n</think>\n\nHello \xF0\x9F\x98\x80!");
+    OK(qwen_conversation_enqueue_text(talk, "Hi", QWEN_NUL, &total, &before));
+    CHECK(total == before && total > 10);
+    thoughts[0] = text[0] = '\0';
+    while ((status = qwen_conversation_step(talk, 0, &piece, &remaining)) == QWEN_OK ||
+           status == QWEN_WORKING) {
+        CHECK(remaining <= before);
+        before = remaining > 0 ? remaining : 1; /* from then on, the newest token at most */
+        frames++;
+        CHECK((status == QWEN_WORKING) == (piece.kind == QWEN_PIECE_NONE));
+        if (piece.kind == QWEN_PIECE_THINKING) append(thoughts, &piece);
+        if (piece.kind == QWEN_PIECE_TEXT) append(text, &piece);
+    }
+    EXPECT(QWEN_END_OF_TURN, status);
+    CHECK(piece.kind == QWEN_PIECE_END && frames > 100);
+    CHECK(strcmp(thoughts, "Hm.") == 0 && strcmp(text, "Hello \xF0\x9F\x98\x80!") == 0);
+
+    OK(qwen_conversation_enqueue(talk, "{\"role\":\"user\",\"content\":\"And now?\"}", QWEN_NUL,
+                                 NULL, NULL));
+    EXPECT(QWEN_WORKING, qwen_conversation_step(talk, 0, &piece, NULL));
+    OK(qwen_conversation_cancel(talk));
+    EXPECT(QWEN_CANCELLED, qwen_conversation_step(talk, 1000000, &piece, NULL));
+    CHECK(piece.kind == QWEN_PIECE_NONE);
+    EXPECT(QWEN_ERROR_INVALID_STATE, qwen_conversation_step(talk, 0, &piece, NULL));
+    reply_with("</think>\n\nYes.");
+    OK(qwen_conversation_enqueue(talk, NULL, 0, NULL, NULL));
+    read_reply(talk, QWEN_END_OF_TURN); /* waiting for what was queued */
+    CHECK(strcmp(text, "Yes.") == 0);
+    INVALID(qwen_conversation_enqueue(talk, "[", QWEN_NUL, NULL, NULL));
+    INVALID(qwen_conversation_enqueue_text(talk, "\xFF", 1, NULL, NULL));
+    qwen_conversation_free(talk);
+    qwen_session_free(session);
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     OK(qwen_model_open(argv[1], QWEN_NUL, NULL, &model));
@@ -296,6 +344,7 @@ int main(int argc, char **argv) {
     turns();
     tools();
     limits();
+    steps();
     qwen_model_free(model);
     return 0;
 }

@@ -303,6 +303,15 @@ static void exceptions(const char *path) {
     CHECK(talk.next().is_end());
     talk.regenerate();
     CHECK(talk.undo() == 1);
+    std::string stepped;
+    CHECK(talk.enqueue_text("Go on.").computed > 0);
+    for (;;) {
+        auto frame = talk.step(std::chrono::microseconds(200));
+        CHECK(!frame.cancelled);
+        if (frame.piece.is_text()) stepped += frame.piece.text;
+        if (frame.piece.is_end()) break;
+    }
+    CHECK(!stepped.empty() && talk.undo() == 2);
     thrown = false;
     try {
         for (const qwen::Piece &piece : talk.reply()) CHECK(piece.is_end());

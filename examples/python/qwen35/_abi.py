@@ -890,4 +890,24 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         ctypes.POINTER(qwen_conversation),
         ctypes.POINTER(qwen_piece),
     ]),
+    "qwen_conversation_enqueue": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_size_t),
+        ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_conversation_enqueue_text": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_size_t),
+        ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_conversation_step": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+        ctypes.c_uint64,
+        ctypes.POINTER(qwen_piece),
+        ctypes.POINTER(ctypes.c_size_t),
+    ]),
 }
