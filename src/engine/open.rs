@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{Engine, Inner, Model, ModelOptions, Origin};
 use crate::checkpoint::packed::PackedFile;
@@ -12,8 +12,11 @@ use crate::log::Level;
 use crate::model::prefix_cache::PrefixCache;
 use crate::model::{Loader, Network, Progress, WeightFormat};
 use crate::pool::{Pool, with_signals_blocked};
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{Stop, Tokenizer};
 use crate::{Error, Result};
+
+/// How often the caller is asked whether to go on while nothing but the tokenizer is missing.
+const ASK_AGAIN: Duration = Duration::from_micros(300);
 
 impl Model {
     /// Opens the packed file or the Hugging Face folder at `path`, or the folder of the weight
@@ -143,22 +146,42 @@ impl Model {
         let start = Instant::now();
         // The two halves of the time go side by side: parsing the vocabulary, and checking
         // the weights.
+        let (stop, mut told) = (Stop::default(), (0, 0));
+        let cancelled = || Error::cancelled("opening the model was cancelled");
         let (tokenizer, engine) = std::thread::scope(|scope| {
             let tokenizer = with_signals_blocked(|| {
                 std::thread::Builder::new()
                     .name("qwen35-open".into())
                     .stack_size(2 << 20)
-                    .spawn_scoped(scope, || origin.tokenizer())
+                    .spawn_scoped(scope, || stop.watch(|| origin.tokenizer()))
             });
             let engine = if options.tokenizer_only {
                 Ok(None)
             } else {
-                Engine::open(origin, isa, options, progress).map(Some)
+                let note = &mut |done, total| {
+                    told = (done, total);
+                    progress(done, total)
+                };
+                Engine::open(origin, isa, options, note).map(Some)
             };
+            if engine.is_err() {
+                stop.ask();
+            }
             let tokenizer = match tokenizer {
-                Ok(thread) => thread
-                    .join()
-                    .unwrap_or_else(|_| Err(Error::internal("the tokenizer's reader panicked"))),
+                Ok(thread) => {
+                    // The weights are often there first: the caller is asked on meanwhile.
+                    let mut goes_on = told.1 > 0 && engine.is_ok();
+                    while goes_on && !thread.is_finished() {
+                        std::thread::sleep(ASK_AGAIN);
+                        goes_on = progress(told.0, told.1);
+                        if !goes_on {
+                            stop.ask();
+                        }
+                    }
+                    let panicked = |_| Err(Error::internal("the tokenizer's reader panicked"));
+                    let read = thread.join().unwrap_or_else(panicked);
+                    if told.1 > 0 && !goes_on { Err(cancelled()) } else { read }
+                }
                 // No thread to be had: read it on this one.
                 Err(_) => origin.tokenizer(),
             };

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::added::AddedToken;
 use super::alphabet;
+use super::stop;
 use super::vocabulary::{MAX_ID, VocabularyBuilder};
 use crate::{Error, Result};
 
@@ -36,7 +37,8 @@ impl TokenizerFile {
     /// Reads the text of a `tokenizer.json`.
     pub fn parse(json: &[u8]) -> Result<Self> {
         let json = json.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(json);
-        let root: Root = serde_json::from_slice(json).map_err(|e| Error::format(e.to_string()))?;
+        let root: Root = serde_json::from_slice(json)
+            .map_err(|e| stop::check(0).err().unwrap_or_else(|| Error::format(e.to_string())))?;
         let nfc = reads_nfc(&root.normalizer)?;
         let pattern = read_pre_tokenizer(&root.pre_tokenizer)?;
         check_post_processor(&root.post_processor)?;
@@ -143,6 +145,7 @@ impl<'de> Visitor<'de> for VocabularyVisitor {
             let index = builder.ends.len();
             let at =
                 |e: A::Error| A::Error::custom(format_args!("model.vocab, entry {index}: {e}"));
+            stop::check(index).map_err(A::Error::custom)?;
             let start = builder.bytes.len();
             if map.next_key_seed(Spelling(&mut builder.bytes)).map_err(at)?.is_none() {
                 return Ok(builder);
@@ -253,6 +256,7 @@ impl<'de> Visitor<'de> for MergesVisitor {
         let mut merges = Merges::default();
         loop {
             let index = merges.len();
+            stop::check(index).map_err(A::Error::custom)?;
             let read = seq.next_element_seed(MergeSeed(&mut merges));
             let read =
                 read.map_err(|e| A::Error::custom(format_args!("model.merges[{index}]: {e}")))?;

@@ -63,6 +63,7 @@ impl MergeTable {
         let mut resolved = Vec::with_capacity(merges.len());
         let mut result = 0;
         for (at, (left, right, both)) in merges.iter().enumerate() {
+            super::stop::check(at)?;
             let find = |bytes: &[u8]| {
                 index.find(vocabulary, bytes).ok_or_else(|| {
                     let token = String::from_utf8_lossy(bytes);
@@ -93,6 +94,7 @@ impl MergeTable {
             })?;
         }
         for (rank, Merge { left, right, result }) in merges.iter().enumerate() {
+            super::stop::check(rank)?;
             let parts = (vocabulary.get(*left), vocabulary.get(*right), vocabulary.get(*result));
             let joins = match parts {
                 (Some(left), Some(right), Some(both)) => {
@@ -134,6 +136,7 @@ impl MergeTable {
             byte_ranks: Box::default(),
         };
         for (at, &Merge { left, right, result }) in resolved.iter().enumerate() {
+            super::stop::check(at)?;
             table.insert(left, right, if ascending { result } else { at as u32 });
         }
         table.byte_ranks = (0..1 << 16)

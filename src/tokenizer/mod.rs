@@ -24,6 +24,7 @@ mod merges;
 mod nfc;
 mod packed;
 mod split;
+mod stop;
 mod stream;
 mod tables;
 mod unicode;
@@ -37,6 +38,7 @@ use std::sync::Mutex;
 
 pub use added::AddedToken;
 pub use packed::{OwnedTables, Tables};
+pub use stop::Stop;
 pub use stream::StreamDecoder;
 
 use crate::error::shown;

@@ -111,6 +111,7 @@ impl Index {
         let size = (vocabulary.len() * 2).next_power_of_two().max(16);
         let mut index = Self { slots: vec![EMPTY; size] };
         for id in 0..vocabulary.len() as u32 {
+            super::stop::check(id as usize)?;
             let Some(bytes) = vocabulary.get(id) else { continue };
             let (slot, entry) = index.search(vocabulary, bytes);
             if index.slots[slot] != EMPTY {
