@@ -20,7 +20,7 @@ use crate::{Error, Result};
 /// Which weights are made of given ones. It counts on whenever a change makes other bytes
 /// (a test compares them), because what was computed with one is not gone on with by another:
 /// saved sessions are bound to it. 0 is what is not quantized.
-pub const REVISION: u32 = 1;
+pub const REVISION: u32 = 2;
 
 /// Tiles of one task: enough that it takes some 100 us, so that a cancel is soon seen.
 const TASK_ELEMENTS: usize = 32 << 10;
