@@ -223,6 +223,11 @@ namespace Qwen35
             {
                 Finish = (Finish)raw.finish; // also of a reply that was cancelled
             }
+            return Made(ref raw);
+        }
+
+        static Piece Made(ref qwen_piece raw)
+        {
             if (!Enum.IsDefined(typeof(PieceKind), raw.kind)) return null;
             return new Piece
             {
@@ -234,6 +239,38 @@ namespace Qwen35
                 Problem = Calls.Text(raw.problem, raw.problem_length),
                 IsWhole = raw.is_whole != 0,
             };
+        }
+
+        /// <summary>As Send(), but computes nothing: Step() does that. Returns how many tokens
+        /// there are to compute.</summary>
+        public int Enqueue(string text)
+        {
+            UIntPtr length, remaining;
+            fixed (byte* data = Calls.Bytes(text, out length))
+                Calls.Check(Native.qwen_conversation_enqueue_text(handle, data, length, null, &remaining));
+            return (int)remaining;
+        }
+
+        /// <summary>Goes on with the reply for about that long. For frame loops: call it once per
+        /// frame until it returns false; Finish then says why.</summary>
+        /// <param name="piece">The next piece, or null if there is none yet.</param>
+        public bool Step(TimeSpan budget, out Piece piece, CancellationToken token = default(CancellationToken))
+        {
+            if (budget < TimeSpan.Zero) throw new ArgumentOutOfRangeException("budget", "must not be negative");
+            var raw = new qwen_piece { struct_size = (uint)sizeof(qwen_piece) };
+            IntPtr place = (IntPtr)(&raw);
+            int status = Native.QWEN_CANCELLED;
+            try
+            {
+                status = session.Run(token, () => Native.qwen_conversation_step(handle,
+                    (ulong)budget.Ticks / 10, (qwen_piece*)place, null));
+            }
+            finally
+            {
+                Finish = status == Native.QWEN_CANCELLED ? Finish.Cancelled : (Finish)raw.finish;
+            }
+            piece = Made(ref raw);
+            return piece != null || status == Native.QWEN_WORKING;
         }
     }
 

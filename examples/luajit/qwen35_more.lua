@@ -168,24 +168,49 @@ return function(internal)
         return tonumber(removed[0])
     end
 
+    -- A piece from what the library lends; nil if there is none.
+    local function piece_of(raw)
+        local function lent(name)
+            local length = raw[name .. "_length"]
+            return length > 0 and ffi.string(raw[name], length) or ""
+        end
+        if raw.kind == k.QWEN_PIECE_NONE or raw.kind == k.QWEN_PIECE_END then return nil end
+        return {
+            kind = raw.kind, text = lent("text"), name = lent("name"), id = lent("id"),
+            arguments = lent("arguments"), problem = lent("problem"), is_whole = raw.is_whole ~= 0,
+        }
+    end
+
     -- The pieces of the reply that was started: kind (a QWEN_PIECE_ constant), text, and for a
     -- tool call name, arguments (JSON), id, problem, is_whole. Then self.finish tells the end.
     function Conversation:reply()
         local raw = ffi.new("qwen_piece")
         raw.struct_size = ffi.sizeof(raw)
-        local function lent(name)
-            local length = raw[name .. "_length"]
-            return length > 0 and ffi.string(raw[name], length) or ""
-        end
         return function()
             check(c.qwen_conversation_next(self.handle, raw))
             self.finish = raw.finish
-            if raw.kind == k.QWEN_PIECE_NONE or raw.kind == k.QWEN_PIECE_END then return nil end
-            return {
-                kind = raw.kind, text = lent("text"), name = lent("name"), id = lent("id"),
-                arguments = lent("arguments"), problem = lent("problem"), is_whole = raw.is_whole ~= 0,
-            }
+            return piece_of(raw)
         end
+    end
+
+    -- As send(), but computes nothing: step() does that. Gives how many tokens there are to
+    -- compute.
+    function Conversation:enqueue(text)
+        local left = ffi.new("size_t[1]")
+        check(c.qwen_conversation_enqueue_text(self.handle, text, #text, nil, left))
+        return tonumber(left[0])
+    end
+
+    -- Goes on with the reply for about that many microseconds. For frame loops: call it once per
+    -- frame while it gives true; the second result is a piece if there is one. Then self.finish
+    -- tells the end.
+    function Conversation:step(budget_us)
+        local raw = ffi.new("qwen_piece")
+        raw.struct_size = ffi.sizeof(raw)
+        local status = check(c.qwen_conversation_step(self.handle, budget_us, raw, nil))
+        self.finish = status == k.QWEN_CANCELLED and k.QWEN_FINISH_CANCELLED or raw.finish
+        local piece = piece_of(raw)
+        return piece ~= nil or status == k.QWEN_WORKING, piece
     end
 
     -- Sends a user's message and gives the text of the answer in pieces.

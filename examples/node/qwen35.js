@@ -389,6 +389,12 @@ class Session {
 const KINDS = { 1: 'thinking', 2: 'text', 3: 'toolCall' };
 const FINISHES = ['none', 'endOfTurn', 'toolCalls', 'stop', 'length', 'contextFull', 'cancelled'];
 
+function pieceOf({ kind, text, name, id, problem, isWhole, arguments: json }) {
+  if (KINDS[kind] !== 'toolCall') return { kind: KINDS[kind], text };
+  return { kind: 'toolCall', text, name, id, problem, isWhole,
+    arguments: json === '' ? null : JSON.parse(json) };
+}
+
 // Messages, and the session that computes the replies.
 class Conversation {
   #id;
@@ -444,11 +450,26 @@ class Conversation {
         this.finish = FINISHES[piece.finish];
         return;
       }
-      const { text, name, id, problem, isWhole } = piece;
-      if (KINDS[piece.kind] !== 'toolCall') yield { kind: KINDS[piece.kind], text };
-      else yield { kind: 'toolCall', text, name, id, problem, isWhole,
-        arguments: piece.arguments === '' ? null : JSON.parse(piece.arguments) };
+      yield pieceOf(piece);
     }
+  }
+
+  // As send(), but computes nothing: step() does that. Gives { total, remaining }.
+  async enqueue(text) {
+    const { total, remaining } = await this.#ask('enqueueReply', { id: this.#id, text });
+    return { total, remaining };
+  }
+
+  // Goes on with the reply for about that many milliseconds. Gives a piece, null if there is none
+  // yet, or undefined at the end; `finish` then tells why.
+  async step(milliseconds, { signal } = {}) {
+    const budget = Math.round(milliseconds * 1000);
+    if (!(budget >= 0)) throw new RangeError(`a budget of ${milliseconds} milliseconds`);
+    this.finish = 'cancelled'; // if the next call throws for that
+    const piece = await this.#ask('nextPiece', { id: this.#id, budget }, signal);
+    this.finish = FINISHES[piece.finish];
+    if (piece.status === constants.QWEN_WORKING) return null;
+    return piece.kind in KINDS ? pieceOf(piece) : undefined;
   }
 
   // Sends a user's message and gives the text of the answer in pieces.

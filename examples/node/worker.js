@@ -244,9 +244,17 @@ const actions = {
     return { status: check(c.qwen_conversation_add_tool_result(
       conversations.get(id), name, name.length, data, data.length)) };
   },
-  nextPiece({ id }) {
-    const raw = empty(structs.qwen_piece);
-    const status = check(c.qwen_conversation_next(conversations.get(id), raw));
+  enqueueReply({ id, text: message }) {
+    const data = bytes(message), total = [0], remaining = [0];
+    const status = check(c.qwen_conversation_enqueue_text(
+      conversations.get(id), data, data.length, total, remaining));
+    return { status, total: Number(total[0]), remaining: Number(remaining[0]) };
+  },
+  // With a budget: for about that many microseconds.
+  nextPiece({ id, budget }) {
+    const raw = empty(structs.qwen_piece), talk = conversations.get(id);
+    const status = check(budget === undefined ? c.qwen_conversation_next(talk, raw)
+      : c.qwen_conversation_step(talk, budget, raw, [0]));
     const lent = (name) => {
       const length = Number(raw[`${name}_length`]);
       return length === 0 ? '' : Buffer.from(koffi.view(raw[name], length)).toString('utf8');

@@ -141,6 +141,36 @@ final class Conversation: @unchecked Sendable {
         raw.struct_size = UInt32(MemoryLayout<qwen_piece>.size)
         defer { finish = raw.finish }
         try check(qwen_conversation_next(handle, &raw))
+        return Conversation.piece(raw)
+    }
+
+    /// As send(), but computes nothing: step() does that. Gives how many tokens there are to compute.
+    func enqueue(_ text: String) throws -> Int {
+        var total = 0, remaining = 0
+        try check(
+            withText(text) { qwen_conversation_enqueue_text(handle, $0, $1, &total, &remaining) })
+        return remaining
+    }
+
+    /// What a step came to.
+    enum Step {
+        case working
+        case piece(Piece)
+        case ended
+    }
+
+    /// Goes on with the reply for about that long. For frame loops: call it once per frame until it
+    /// is .ended; `finish` then says why.
+    func step(microseconds: UInt64) throws -> Step {
+        var raw = qwen_piece()
+        raw.struct_size = UInt32(MemoryLayout<qwen_piece>.size)
+        defer { finish = raw.finish }
+        let status = try check(qwen_conversation_step(handle, microseconds, &raw, nil))
+        if status == QWEN_WORKING { return .working }
+        return Conversation.piece(raw).map { .piece($0) } ?? .ended
+    }
+
+    private static func piece(_ raw: qwen_piece) -> Piece? {
         switch raw.kind {
         case QWEN_PIECE_THINKING: return .thinking(string(raw.text, raw.text_length))
         case QWEN_PIECE_TEXT: return .text(string(raw.text, raw.text_length))

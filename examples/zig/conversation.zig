@@ -151,6 +151,31 @@ pub const Conversation = struct {
         raw.struct_size = @sizeOf(c.qwen_piece);
         defer talk.finish = @enumFromInt(raw.finish);
         _ = try check(c.qwen_conversation_next(talk.handle, &raw));
+        return made(raw);
+    }
+
+    /// As sendText(), but computes nothing: step() does that. Gives how many tokens there are to
+    /// compute.
+    pub fn enqueueText(talk: *Conversation, text: []const u8) Error!usize {
+        var remaining: usize = 0;
+        _ = try check(c.qwen_conversation_enqueue_text(talk.handle, text.ptr, text.len, null, &remaining));
+        return remaining;
+    }
+
+    pub const Step = union(enum) { working, piece: Piece, ended };
+
+    /// Goes on with the reply for about that long. For frame loops: call it once per frame until it
+    /// has `ended`; `finish` then says why.
+    pub fn step(talk: *Conversation, budget_us: u64) Error!Step {
+        var raw = std.mem.zeroes(c.qwen_piece);
+        raw.struct_size = @sizeOf(c.qwen_piece);
+        defer talk.finish = @enumFromInt(raw.finish);
+        const status = try check(c.qwen_conversation_step(talk.handle, budget_us, &raw, null));
+        if (status == c.QWEN_WORKING) return .working;
+        return if (made(raw)) |piece| .{ .piece = piece } else .ended;
+    }
+
+    fn made(raw: c.qwen_piece) ?Piece {
         return switch (raw.kind) {
             c.QWEN_PIECE_THINKING => .{ .thinking = lent(raw.text, raw.text_length) },
             c.QWEN_PIECE_TEXT => .{ .text = lent(raw.text, raw.text_length) },

@@ -51,6 +51,13 @@ static class Test
                 }
                 talk.Regenerate();
                 Check(string.Concat(talk.Reply().Select(piece => piece.Text)).StartsWith(text), text);
+                string whole = string.Concat(talk.Ask("more"));
+                talk.Undo();
+                Check(talk.Enqueue("more") > 0, "queued");
+                string made = "";
+                for (Piece piece; talk.Step(TimeSpan.FromMilliseconds(1), out piece);)
+                    if (piece != null) made += piece.Text;
+                Check(made == whole, made + " is not " + whole);
                 Check(talk.Settle() >= 0 && talk.Settle() == 0, "settled");
                 talk.AddToolResult("call", "{}");
                 talk.Send();

@@ -86,6 +86,14 @@ fn conversations(model: qwen35.Model, allocator: std.mem.Allocator) !void {
     try talk.regenerate();
     try expect(try talk.next() != null);
     while (try talk.next()) |_| {}
+    try expect(try talk.enqueueText("more") > 0);
+    var count: usize = 0;
+    while (true) switch (try talk.step(1000)) {
+        .working => {},
+        .piece => count += 1,
+        .ended => break,
+    };
+    try expect(count > 0 and talk.finish != .none);
     _ = try talk.settle();
     try expect(try talk.settle() == 0);
     try talk.addToolResult("call", "{}");

@@ -51,6 +51,13 @@ local history = talk:history()
 assert(history:find("Be brief.", 1, true))
 assert(talk:regenerate() and talk:reply()())
 for _ in talk:reply() do end
+assert(talk:enqueue("more") > 0)
+local pieces, goes_on, piece = 0, true, nil
+while goes_on do
+    goes_on, piece = talk:step(1000)
+    pieces = pieces + (piece and 1 or 0)
+end
+assert(pieces > 0 and talk.finish ~= k.QWEN_FINISH_NONE)
 assert(talk:settle() and select(2, talk:settle()) == 0)
 talk:add_tool_result("call", "{}")
 assert(talk:send())

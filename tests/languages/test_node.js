@@ -83,6 +83,10 @@ async function conversations(model) {
   }
   await talk.regenerate();
   for await (const piece of talk.reply()) assert.ok(piece.text);
+  assert.ok((await talk.enqueue('more')).remaining > 0);
+  const pieces = [];
+  for (let piece; (piece = await talk.step(1)) !== undefined;) if (piece !== null) pieces.push(piece.text);
+  assert.ok(pieces.length > 0 && talk.finish !== 'none');
   await talk.settle();
   assert.strictEqual((await talk.settle()).computed, 0);
   await talk.addToolResult('call', '{}');

@@ -201,6 +201,17 @@ class Conversations(unittest.TestCase):
             self.assertEqual(talk.undo(), 2)
             talk.history = history
             self.assertEqual(talk.history, history)
+            list(talk.ask("and more"))
+            said = talk.history[-1]["content"]
+            talk.undo()
+            self.assertGreater(talk.enqueue("and more").remaining, 0)
+            pieces, step = [], talk.step(0)
+            while step.status != "ended":
+                pieces += [step.piece.text] if step.piece else []
+                step = talk.step(0.001)
+            self.assertEqual("".join(pieces).strip(), said.strip())
+            self.assertIn(talk.finish, ("length", "end_of_turn"))
+            talk.history = history
             talk.settle()
             self.assertEqual(talk.settle().computed, 0)
             talk.configure(max_tokens=1)

@@ -10,8 +10,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync/atomic"
+	"time"
 	"unsafe"
 )
 
@@ -198,6 +200,40 @@ func (t *Conversation) Next(ctx context.Context) (Piece, error) {
 	if err != nil {
 		return Piece{}, err
 	}
+	return pieceOf(&raw), nil
+}
+
+// Enqueue does the same as SendText, but computes nothing: Step does that. It gives how many tokens
+// there are to compute.
+func (t *Conversation) Enqueue(message string) (remaining int, err error) {
+	var left C.size_t
+	data, length := text(message)
+	_, err = do(func() C.qwen_status {
+		return C.qwen_conversation_enqueue_text(t.c(), data, length, nil, &left)
+	})
+	runtime.KeepAlive(t)
+	runtime.KeepAlive(message)
+	return int(left), err
+}
+
+// Step goes on with the reply for about that long. For frame loops: call it once per frame until it
+// gives PieceEnd. The kind of the piece is 0 if there is none yet.
+func (t *Conversation) Step(ctx context.Context, budget time.Duration) (Piece, error) {
+	if budget < 0 {
+		return Piece{}, fmt.Errorf("qwen35: a budget of %v", budget)
+	}
+	raw := C.qwen_piece{struct_size: C.uint32_t(unsafe.Sizeof(C.qwen_piece{}))}
+	_, err := t.session.run(ctx, func() C.qwen_status {
+		return C.qwen_conversation_step(t.c(), C.uint64_t(budget.Microseconds()), &raw, nil)
+	})
+	defer runtime.KeepAlive(t)
+	if err != nil {
+		return Piece{}, err
+	}
+	return pieceOf(&raw), nil
+}
+
+func pieceOf(raw *C.qwen_piece) Piece {
 	piece := Piece{
 		Kind:    PieceKind(raw.kind),
 		Finish:  Finish(raw.finish),
@@ -210,7 +246,7 @@ func (t *Conversation) Next(ctx context.Context) (Piece, error) {
 	if raw.arguments_length > 0 {
 		piece.Arguments = C.GoBytes(unsafe.Pointer(raw.arguments), C.int(raw.arguments_length))
 	}
-	return piece, nil
+	return piece
 }
 
 // Ask sends a user's message and hands the text of the answer to piece. An error of piece ends it

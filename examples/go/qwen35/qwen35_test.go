@@ -314,6 +314,24 @@ func TestConversations(t *testing.T) {
 	if again, err := talk.History(); err != nil || again != history {
 		t.Fatal(again, err)
 	}
+	if remaining, err := talk.Enqueue("more"); err != nil || remaining == 0 {
+		t.Fatal(remaining, err)
+	}
+	pieces := 0
+	for piece = (Piece{}); piece.Kind != PieceEnd; {
+		if piece, err = talk.Step(ctx, time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		if piece.Kind == PieceText {
+			pieces++
+		}
+	}
+	if pieces == 0 || piece.Finish == 0 {
+		t.Fatal(pieces, piece)
+	}
+	if err := talk.SetHistory(history); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := talk.Settle(ctx); err != nil {
 		t.Fatal(err)
 	}

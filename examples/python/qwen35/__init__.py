@@ -13,7 +13,7 @@ Ctrl-C during a call cancels it and raises KeyboardInterrupt; the session can be
 
 from ._library import Cancelled, Error, load, version
 from .batch import batch_step
-from .conversation import Conversation, Piece
+from .conversation import Conversation, Piece, ReplyStep
 from .model import Model, ModelInfo
 from .results import Fed, FeedInfo, Mark, Next, PrefixCache, Queued, Score, Statistics, Step
 from .sampling import Sampling
@@ -32,6 +32,7 @@ __all__ = [
     "Piece",
     "PrefixCache",
     "Queued",
+    "ReplyStep",
     "Sampling",
     "Score",
     "Session",

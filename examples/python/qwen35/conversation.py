@@ -5,11 +5,11 @@ import json
 import weakref
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type
 
 from . import _abi
 from ._library import Cancelled, Message, check, load, sized
-from .results import Fed
+from .results import Fed, Queued
 from .session import Session
 
 _KINDS = {
@@ -53,6 +53,19 @@ class Piece:
     is_whole: bool = False
 
 
+def _piece(raw: Any) -> Piece:
+    arguments = _text(raw, "arguments")
+    return Piece(
+        kind=_KINDS[raw.kind],
+        text=_text(raw, "text"),
+        name=_text(raw, "name"),
+        arguments=json.loads(arguments) if arguments else None,
+        id=_text(raw, "id"),
+        problem=_text(raw, "problem"),
+        is_whole=bool(raw.is_whole),
+    )
+
+
 def _options(
     system: Optional[str],
     tools: Optional[Sequence[Mapping[str, Any]]],
@@ -87,6 +100,18 @@ def _options(
         options.stop_lengths = lengths
         options.stop_count = len(texts)
     return options, (texts, pointers, lengths)
+
+
+class ReplyStep(NamedTuple):
+    """What a step of a reply came to.
+
+    status: "working" (the time is over and there is no piece yet), "piece" or "ended".
+    remaining: tokens that are not computed yet.
+    """
+
+    status: str
+    piece: Optional[Piece]
+    remaining: int
 
 
 class Conversation:
@@ -185,6 +210,39 @@ class Conversation:
         data = text.encode()
         return self._fed(self._library.qwen_conversation_send_text, data, len(data))
 
+    def enqueue(self, text: Optional[str] = None) -> Queued:
+        """As send(), but computes nothing: step() does that."""
+        total, remaining = ctypes.c_size_t(), ctypes.c_size_t()
+        counts = (ctypes.byref(total), ctypes.byref(remaining))
+        if text is None:
+            check(self._library.qwen_conversation_enqueue(self.handle, None, 0, *counts))
+        else:
+            data = text.encode()
+            call = self._library.qwen_conversation_enqueue_text
+            check(call(self.handle, data, len(data), *counts))
+        return Queued(total.value, remaining.value)
+
+    def step(self, seconds: float) -> ReplyStep:
+        """Goes on with the reply for about that long. For frame loops: call it once per frame
+        until the status is "ended"; `finish` then says why. A reply is made either by reply()
+        or by steps."""
+        if not seconds >= 0:
+            raise ValueError(f"a budget of {seconds} seconds")
+        raw = _abi.qwen_piece(struct_size=ctypes.sizeof(_abi.qwen_piece))
+        remaining = ctypes.c_size_t()
+        arguments = (round(seconds * 1e6), ctypes.byref(raw), ctypes.byref(remaining))
+        try:
+            status = self._call(self._library.qwen_conversation_step, *arguments)
+        except Cancelled:
+            self.finish = "cancelled"
+            raise
+        if status == _abi.QWEN_WORKING:
+            return ReplyStep("working", None, remaining.value)
+        if raw.kind not in _KINDS:
+            self.finish = _FINISHES.get(raw.finish)
+            return ReplyStep("ended", None, remaining.value)
+        return ReplyStep("piece", _piece(raw), remaining.value)
+
     def regenerate(self) -> Fed:
         """Drops the last reply and starts another one."""
         return self._fed(self._library.qwen_conversation_regenerate)
@@ -220,16 +278,7 @@ class Conversation:
             if raw.kind not in _KINDS:
                 self.finish = _FINISHES.get(raw.finish)
                 return
-            arguments = _text(raw, "arguments")
-            yield Piece(
-                kind=_KINDS[raw.kind],
-                text=_text(raw, "text"),
-                name=_text(raw, "name"),
-                arguments=json.loads(arguments) if arguments else None,
-                id=_text(raw, "id"),
-                problem=_text(raw, "problem"),
-                is_whole=bool(raw.is_whole),
-            )
+            yield _piece(raw)
 
     def ask(self, text: str) -> Iterator[str]:
         """Sends a user's message and gives the text of the answer in pieces."""
