@@ -30,6 +30,8 @@
  *            handlers, does not depend on the locale or the working directory, and never
  *            ends the process. After fork() a model of the parent computes no more in
  *            the child (QWEN_ERROR_FORKED): open it again there.
+ * Stability. Every function is stable: it stays as it is as long as QWEN_ABI_VERSION does
+ *            (docs/abi-stability.md). One that were not would begin with "Experimental".
  *
  * Token ids are int32_t, from 0 to one less than the vocabulary size.
  */
@@ -2552,6 +2554,61 @@ qwen_status qwen_conversation_next(qwen_conversation *conversation, qwen_piece *
 #define QWEN_PIECE_INIT \
     { (uint32_t)sizeof(qwen_piece), QWEN_PIECE_NONE, QWEN_FINISH_NONE, 0, \
       NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, 0 }
+
+/* ======================================================================================
+ * Conversation: a little at a time
+ * ====================================================================================== */
+
+/**
+ * Adds messages and starts the reply as qwen_conversation_send() does, but computes nothing:
+ * qwen_conversation_step() does that (or qwen_conversation_next(), all of it at once).
+ *
+ * json, length: as for qwen_conversation_send().
+ * total: receives the tokens of the conversation; NULL if not wanted.
+ * remaining: receives how many of them are still to be computed; NULL if not wanted.
+ *
+ * Returns as qwen_conversation_send(), but never QWEN_CANCELLED.
+ */
+qwen_status qwen_conversation_enqueue(qwen_conversation *conversation,
+                                      const char *json,
+                                      size_t length,
+                                      size_t *total,
+                                      size_t *remaining);
+
+/**
+ * Adds a user's message of plain text and starts the reply, see qwen_conversation_enqueue().
+ *
+ * text, length: UTF-8, used during the call.
+ *
+ * Returns as qwen_conversation_enqueue().
+ */
+qwen_status qwen_conversation_enqueue_text(qwen_conversation *conversation,
+                                           const char *text,
+                                           size_t length,
+                                           size_t *total,
+                                           size_t *remaining);
+
+/**
+ * Goes on with the reply for about as long as a budget says: computes what was queued, then
+ * makes the reply's next piece. For frame loops: call it once per frame. The pieces are those
+ * of qwen_conversation_next(), which may be called in between; thinking budget, stop strings
+ * and tool calls work the same.
+ *
+ * budget_us: microseconds, as for qwen_session_step(). The call returns sooner with a piece.
+ * piece: as for qwen_conversation_next(). QWEN_PIECE_NONE while there is none.
+ * remaining: receives the tokens of the session's sequence that are not computed yet, by
+ * which a host shows how far a long prompt has come; NULL if not wanted.
+ *
+ * Returns QWEN_WORKING when the time is over and there is no piece yet; else as
+ * qwen_conversation_next(). QWEN_CANCELLED with QWEN_PIECE_NONE: it was cancelled before all
+ * messages were computed. There is no reply then; the messages stay, and
+ * qwen_conversation_enqueue() or qwen_conversation_send() with no further ones goes on from
+ * what was computed. So it is after an error at that point.
+ */
+qwen_status qwen_conversation_step(qwen_conversation *conversation,
+                                   uint64_t budget_us,
+                                   qwen_piece *piece,
+                                   size_t *remaining);
 
 #ifdef __cplusplus
 } /* extern "C" */
