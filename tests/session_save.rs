@@ -330,8 +330,8 @@ fn foreign_states_are_refused() {
     // Of other weights made from it, or of another way of computing, it says which.
     let options = |weights, compute| ModelOptions { weights, compute, ..ModelOptions::default() };
     for (options, name) in [
-        (options(WeightFormat::Int4, None), "int4.1 fast"),
-        (options(WeightFormat::Int8, Some(ComputeMode::Exact)), "int8.1 exact"),
+        (options(WeightFormat::Int4, None), "int4.2 fast"),
+        (options(WeightFormat::Int8, Some(ComputeMode::Exact)), "int8.2 exact"),
         (options(WeightFormat::Stored, Some(ComputeMode::Fast)), "stored fast"),
     ] {
         let other = Model::open(copy.path(), &options).unwrap();
