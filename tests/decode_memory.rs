@@ -34,5 +34,15 @@ fn decoding_allocates_pages_only() {
             session.next_token().unwrap();
         }
         assert_eq!(counting::requests() - before, 0, "within a page of 64 tokens");
+        // After a prompt, the room that it needed is given back, once.
+        session.feed(&[7; 200]).unwrap();
+        while session.position() < 420 {
+            session.next_token().unwrap();
+        }
+        let before = counting::requests();
+        while session.position() < 446 {
+            session.next_token().unwrap();
+        }
+        assert_eq!(counting::requests() - before, 0, "long after a prompt");
     }
 }

@@ -107,7 +107,7 @@ impl Mapping {
 impl Mapping {
     /// Gives the memory pages of `range` back to the system, which reads them from the file
     /// again when they are needed. Does nothing where there is no file.
-    fn release(&self, range: Range<usize>) {
+    pub(super) fn release(&self, range: Range<usize>) {
         if let Mapping::File(map) = self
             && range.start < range.end
             && range.end <= map.len()

@@ -95,13 +95,17 @@ impl Origin {
     pub fn tokenizer(&self) -> Result<Tokenizer> {
         match self {
             Self::Folder { directory, .. } => Tokenizer::from_dir(directory),
-            Self::Packed(file) => Tokenizer::from_tables(&Tables {
-                settings: file.need(Kind::Text, "tokenizer")?,
-                bytes: file.need(Kind::Tokenizer, "tokenizer.bytes")?,
-                ends: file.need(Kind::Tokenizer, "tokenizer.ends")?,
-                merges: file.need(Kind::Tokenizer, "tokenizer.merges")?,
-            })
-            .map_err(|e| e.within(file.name())),
+            Self::Packed(file) => {
+                let tokenizer = Tokenizer::from_tables(&Tables {
+                    settings: file.need(Kind::Text, "tokenizer")?,
+                    bytes: file.need(Kind::Tokenizer, "tokenizer.bytes")?,
+                    ends: file.need(Kind::Tokenizer, "tokenizer.ends")?,
+                    merges: file.need(Kind::Tokenizer, "tokenizer.merges")?,
+                });
+                // It has tables of its own now.
+                file.release(Kind::Tokenizer);
+                tokenizer.map_err(|e| e.within(file.name()))
+            }
             Self::Host { documents, .. } => Tokenizer::from_json(
                 host::present(&documents.tokenizer, "tokenizer.json")?,
                 documents.tokenizer_config.as_deref(),

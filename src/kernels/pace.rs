@@ -243,7 +243,7 @@ impl Compute<'_> {
     }
 
     /// Whether the computation may be cut short: tasks should then be short, too.
-    pub(super) fn is_paced(&self) -> bool {
+    pub(crate) fn is_paced(&self) -> bool {
         self.pace.is_some()
     }
 

@@ -10,7 +10,9 @@
 //! costs nothing, nor do those who never choose. As it grows, the pages of the weights that it stands for are
 //! given back to the system, so that resident memory becomes less, not more; the few rows
 //! that are computed exactly are mapped again when they are touched, and given back when
-//! they have become many.
+//! they have become many. Who asks for all logits beside choices reads the weights part by
+//! part, and each part is given back behind him; who asks for nothing else for long has no use
+//! for the copy, which then goes.
 //!
 //! [`Network::head`]: super::Network::head
 
@@ -31,6 +33,10 @@ const MAX_TOUCHED: usize = 1024;
 /// Choices without a pass over all rows until pages are given back: whoever asks for all
 /// logits now and then would only have them mapped again.
 const MIN_QUIET: usize = 16;
+/// Parts in which all rows are read where there is a copy: what is mapped at a time.
+const PARTS: usize = 32;
+/// Passes over all rows without a choice after which the copy goes.
+const MAX_PASSES: usize = 16;
 /// Rows looked at together when the k-th largest is sought.
 const GROUP: usize = 16;
 /// Part of the rows, as a divisor, above which computing all is as well.
@@ -53,6 +59,8 @@ pub(super) struct Head {
     touched: AtomicUsize,
     /// Choices since all rows were read.
     quiet: AtomicUsize,
+    /// Passes over all rows since the last choice.
+    passes: AtomicUsize,
 }
 
 /// Memory of a choice, used again by the next.
@@ -100,6 +108,7 @@ impl Head {
             weights,
             touched: AtomicUsize::new(0),
             quiet: AtomicUsize::new(0),
+            passes: AtomicUsize::new(0),
         }
     }
 
@@ -108,12 +117,45 @@ impl Head {
     pub fn all(&self, c: &Compute, x: &[f32], tokens: usize, logits: &mut [f32]) {
         self.quiet.store(0, Ordering::Relaxed);
         let matrix = self.weights.matrix();
-        let jobs = &mut [Job::store(matrix, logits)];
-        match matrix.weights {
+        if matches!(matrix.weights, Weights::Tiles(..)) {
             // What is lost is lost already: in the mode of the model.
-            Weights::Tiles(..) => linear(c, x, tokens, jobs),
-            _ => linear_exact(c, x, tokens, jobs),
+            return linear(c, x, tokens, &mut [Job::store(matrix, logits)]);
         }
+        if !self.has_copy_to_keep() {
+            return linear_exact(c, x, tokens, &mut [Job::store(matrix, logits)]);
+        }
+        // A computation that is cut short and goes on must find the same regions again.
+        if tokens > 1 || c.is_paced() {
+            linear_exact(c, x, tokens, &mut [Job::store(matrix, logits)]);
+            if !c.is_stopped() {
+                self.weights.release(0..matrix.rows);
+            }
+            return;
+        }
+        let each = matrix.rows.div_ceil(PARTS);
+        for (n, logits) in logits[..matrix.rows].chunks_mut(each).enumerate() {
+            let rows = n * each..n * each + logits.len();
+            linear_exact(c, x, 1, &mut [Job::store(matrix.part(rows.clone()), logits)]);
+            if c.is_stopped() {
+                return;
+            }
+            self.weights.release(rows);
+        }
+    }
+
+    /// Counts a pass over all rows, and says whether there is a copy that later choices will
+    /// want.
+    fn has_copy_to_keep(&self) -> bool {
+        let passes = self.passes.fetch_add(1, Ordering::Relaxed) + 1;
+        if passes >= MAX_PASSES
+            && let Ok(mut copy) = self.copy.try_write()
+            && matches!(&*copy, Short::Growing(rows) if rows.ready() > 0)
+        {
+            let matrix = self.weights.matrix();
+            *copy = Short::Growing(ShortRows::new(matrix.rows, matrix.cols));
+        }
+        let copy = self.copy.read().unwrap_or_else(PoisonError::into_inner);
+        matches!(&*copy, Short::Growing(rows) if rows.ready() > 0)
     }
 
     /// Those of the first `tokens` logits that can be among the `most` largest after `adjust`,
@@ -148,6 +190,7 @@ impl Head {
         }
         c.check()?;
         self.quiet.fetch_add(1, Ordering::Relaxed);
+        self.passes.store(0, Ordering::Relaxed);
         self.grow(c)?;
         self.release_if_many();
         Ok(!left_out)

@@ -17,10 +17,18 @@ use crate::kernels::Buffer;
 /// little speed and cost memory and responsiveness.
 pub const MAX_CHUNK: usize = 256;
 
+/// Tokens that there is room for at least: decoding needs one, a batch some.
+const LEAST_ROWS: usize = 8;
+/// Passes over few tokens after which the room for many is given back (23 MB at 0.8B): the
+/// next prompt is far, and making it anew takes a few milliseconds.
+const SMALL_PASSES: u32 = 16;
+
 /// Buffers of one pass, each from the start of a cache line on; T tokens of the chunk, other letters as in [`super::weights`].
 #[derive(Default)]
 pub struct Workspace {
     capacity: usize,
+    /// Passes since one needed so much.
+    small_passes: u32,
     /// Tokens of the pass in progress.
     pub(super) tokens: usize,
     /// Whether the last layer computes all of them to the end, and not only the last one.
@@ -105,23 +113,29 @@ impl Workspace {
         values * size_of::<f32>() + self.pending.bytes()
     }
 
-    /// Makes room for `tokens` tokens of a network with `config`.
+    /// Makes room for `tokens` tokens of a network with `config`. What a prompt needed and
+    /// the answer does not is given back after some passes.
     ///
     /// # Errors
     /// `OutOfMemory`; the workspace is as before.
     pub(super) fn ensure(&mut self, config: &Config, tokens: usize) -> Result<()> {
         Recurrent::ensure(&mut self.pending, RecurrentShape::new(config))?;
-        if tokens <= self.capacity {
+        let capacity = tokens.next_power_of_two().max(LEAST_ROWS);
+        if capacity * 4 <= self.capacity {
+            self.small_passes += 1;
+        } else {
+            self.small_passes = 0;
+        }
+        if tokens <= self.capacity && self.small_passes < SMALL_PASSES {
             return Ok(());
         }
-        // Decoding needs one row; anything longer is a prompt and will want whole chunks.
-        let capacity = if tokens <= 8 { 8 } else { MAX_CHUNK.max(tokens) };
         let room = |width: usize| Buffer::zeroed(capacity * width, "the workspace");
         let (deltas, channels) = (config.value_width(), config.conv_channels());
         let queries = config.num_attention_heads * config.head_dim;
         let kv = config.num_key_value_heads * config.head_dim;
         *self = Self {
             capacity,
+            small_passes: 0,
             tokens: 0,
             every_row: false,
             first_position: 0,

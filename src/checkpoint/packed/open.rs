@@ -188,6 +188,14 @@ impl PackedFile {
         })
     }
 
+    /// Gives the memory pages of the sections of a kind back to the system, which reads them
+    /// again when they are needed: for what was copied from them.
+    pub fn release(&self, kind: Kind) {
+        for section in self.layout.sections.iter().filter(|section| section.kind == kind) {
+            self.map.release(section.range.clone());
+        }
+    }
+
     /// The tensors: name, element type, shape, place in the file.
     pub(in crate::checkpoint) fn tensors(
         &self,
