@@ -70,14 +70,9 @@ impl Network {
         tokens: &[u32],
         state: &mut State,
         ws: &mut Workspace,
-        mut between_layers: impl FnMut(usize) -> Result<()>,
+        between_layers: impl FnMut(usize) -> Result<()>,
     ) -> Result<()> {
-        self.begin(tokens, state, ws)?;
-        for layer in 0..self.layers() {
-            between_layers(layer)?;
-            self.layer(c, layer, state, ws)?;
-        }
-        self.commit(c, state, ws)
+        self.pass(c, tokens, state, ws, false, between_layers)
     }
 
     /// As [`Network::forward`], for [`Network::hidden_rows`] afterwards: the others leave out
@@ -91,10 +86,23 @@ impl Network {
         tokens: &[u32],
         state: &mut State,
         ws: &mut Workspace,
+        between_layers: impl FnMut(usize) -> Result<()>,
+    ) -> Result<()> {
+        self.pass(c, tokens, state, ws, true, between_layers)
+    }
+
+    /// A pass, whole; `every_row` as in [`Workspace`].
+    fn pass(
+        &self,
+        c: &Compute,
+        tokens: &[u32],
+        state: &mut State,
+        ws: &mut Workspace,
+        every_row: bool,
         mut between_layers: impl FnMut(usize) -> Result<()>,
     ) -> Result<()> {
         self.begin(tokens, state, ws)?;
-        ws.every_row = true;
+        ws.every_row = every_row;
         for layer in 0..self.layers() {
             between_layers(layer)?;
             self.layer(c, layer, state, ws)?;

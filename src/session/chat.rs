@@ -27,9 +27,9 @@ impl Session {
     /// options say so ([`super::Overflow`]).
     ///
     /// # Errors
-    /// `Template`; `Unsupported` for images and videos; `ContextOverflow` (nothing was consumed); `Cancelled` and `OutOfMemory`
-    /// (the session then holds a beginning of the conversation, and the same call again
-    /// completes it).
+    /// `Template`; `Unsupported` for images and videos; `ContextOverflow` (nothing was
+    /// consumed); `Cancelled` and `OutOfMemory` (the session then holds a beginning of the
+    /// conversation, and the same call again completes it).
     pub fn feed_chat(&mut self, request: &ChatRequest, encoding: ChatEncoding) -> Result<Fed> {
         self.feed_extent(request, encoding, Extent::Prompt)
     }
