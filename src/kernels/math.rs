@@ -29,9 +29,7 @@ pub fn exp<S: Simd>(s: S, x: S::F32) -> S::F32 {
     let q = s.mul_add(q, r, s.splat(0.166_665_21));
     let q = s.mul_add(q, r, s.splat(0.499_999_94));
     let p = s.add(s.mul_add(q, s.mul(r, r), r), s.splat(1.0));
-    // 2^n in two factors: n runs from -151 to 128, and one factor would not be a number.
-    let half = s.round(s.mul(n, s.splat(0.5)));
-    s.mul(s.mul(p, s.exp2_int(half)), s.exp2_int(s.sub(n, half)))
+    s.scale_by_exp2(p, n)
 }
 
 /// `1 / (1 + e^-x)`

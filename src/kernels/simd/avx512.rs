@@ -126,6 +126,10 @@ impl Simd for Avx512 {
         }
     }
     #[inline(always)]
+    fn scale_by_exp2(self, a: Self::F32, n: Self::F32) -> Self::F32 {
+        unsafe { _mm512_scalef_ps(a, n) }
+    }
+    #[inline(always)]
     fn sum(self, a: Self::F32) -> f32 {
         unsafe { sum8(_mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps::<1>(a))) }
     }

@@ -123,6 +123,13 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn round(self, a: Self::F32) -> Self::F32;
     /// `2^a` for integral `a` in -126..=127.
     fn exp2_int(self, a: Self::F32) -> Self::F32;
+    /// `a * 2^n`, rounded once, for `a` about 1 and integral `n` in -151..=128.
+    #[inline(always)]
+    fn scale_by_exp2(self, a: Self::F32, n: Self::F32) -> Self::F32 {
+        // In two factors, as one would not be a number. Only the second can round.
+        let half = self.round(self.mul(n, self.splat(0.5)));
+        self.mul(self.mul(a, self.exp2_int(half)), self.exp2_int(self.sub(n, half)))
+    }
     /// The sum of the lanes by a fixed tree: halves are added until one is left
     /// (lane i with lane i+8, then i+4, i+2, i+1).
     fn sum(self, a: Self::F32) -> f32;
