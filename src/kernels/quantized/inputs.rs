@@ -4,15 +4,19 @@
 //! inputs become depends on them alone, and is the same in every instruction set.
 #![allow(unsafe_code)]
 
+mod wide;
+
 use super::layout::GROUP;
 use crate::dispatch;
-use crate::kernels::simd::{LANES, Simd};
+use crate::kernels::simd::{Isa, LANES, Simd};
 use crate::kernels::{Buffer, Compute};
 use crate::pool::SharedMut;
 use crate::{Error, Result};
 
 /// Elements worth a task of their own.
 const TASK_ELEMENTS: usize = 8 << 10;
+/// What the largest magnitude of a group becomes.
+const LARGEST: f32 = 127.0;
 /// Smaller groups are zeros: their products vanish, and a scale would not be a normal number.
 const SMALLEST: f32 = 1e-30;
 
@@ -82,7 +86,15 @@ impl QuantizedInput {
                 // SAFETY: as above.
                 let corrections = unsafe { corrections.part(token * groups, groups) };
                 let x = &x[token * cols..(token + 1) * cols];
-                dispatch!(c.isa, s => quantize_token(s, x, values, scales, corrections));
+                match c.isa {
+                    Isa::Avx512(isa) if groups * GROUP == cols && groups.is_multiple_of(LANES) => {
+                        // SAFETY: `isa` is the proof that the CPU has the instructions.
+                        unsafe { wide::quantize_token(isa, x, values, scales, corrections) };
+                    }
+                    isa => {
+                        dispatch!(isa, s => quantize_token(s, x, values, scales, corrections));
+                    }
+                }
             }
         };
         let each = (TASK_ELEMENTS / cols).max(1);
@@ -101,6 +113,13 @@ fn grow<T: crate::kernels::Plain>(buffer: &mut Buffer<T>, len: usize) -> Result<
         *buffer = Buffer::zeroed(len, "inputs as INT8")?;
     }
     Ok(())
+}
+
+/// Makes what a row's infinities and NaN call for: all products of this token are NaN.
+fn make_nan(values: &mut [i8], scales: &mut [f32], corrections: &mut [i32]) {
+    scales.fill(f32::NAN);
+    corrections.fill(0);
+    values.fill(0);
 }
 
 #[inline(always)]
@@ -124,9 +143,9 @@ fn quantize_token<S: Simd>(
             values.fill(0);
             continue;
         }
-        let inverse = s.splat(127.0 / largest);
+        let inverse = s.splat(LARGEST / largest);
         let (a, b) = (s.round(s.mul(a, inverse)), s.round(s.mul(b, inverse)));
-        *scale = largest / 127.0;
+        *scale = largest / LARGEST;
         *correction = (s.sum(s.add(a, b)) as i32).wrapping_mul(-8);
         // SAFETY: a group is twice as long as the lanes are many.
         unsafe {
@@ -136,10 +155,7 @@ fn quantize_token<S: Simd>(
     }
     // Zero times anything finite is zero.
     if s.sum(zeros) != 0.0 {
-        // Infinities and NaN make all products of this token NaN.
-        scales.fill(f32::NAN);
-        corrections.fill(0);
-        values.fill(0);
+        make_nan(values, scales, corrections);
     }
 }
 
@@ -167,4 +183,57 @@ pub(crate) fn with_inputs(
             Err(error) => c.note(Err(error)),
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::testing::{Random, bits, compute};
+
+    /// Both ways, and what is at the ends of them: groups of zeros, of numbers too small for a
+    /// scale, of ties, and of no numbers at all.
+    #[test]
+    fn inputs_are_the_same_in_every_instruction_set() {
+        let mut random = Random(11);
+        for cols in [32, 40, 480, 512, 1024, 3584] {
+            let tokens = 7;
+            let mut x = random.vector(tokens * cols, 3.0);
+            let rows: Vec<&mut [f32]> = x.chunks_mut(cols).collect();
+            let [zeros, small, ties, infinite, nan, large, _] = rows.try_into().unwrap();
+            zeros[..32].fill(-0.0);
+            small[..32].fill(0.9 * SMALLEST);
+            small[31] = -SMALLEST * (1.0 - f32::EPSILON);
+            ties.iter_mut().enumerate().for_each(|(n, x)| *x = n as f32 / 2.0);
+            ties[..4].copy_from_slice(&[127.0, -0.5, 1.5, -127.0]);
+            infinite[cols - 1] = f32::NEG_INFINITY;
+            nan[cols / 2] = f32::NAN;
+            large.fill(f32::MAX);
+            let mut first = None;
+            for isa in Isa::available() {
+                let mut inputs = QuantizedInput::new();
+                compute(isa, 2, |c| inputs.set(c, &x, tokens, cols)).unwrap();
+                let groups = inputs.groups();
+                for (t, sound) in [true, true, true, false, false, true, true].iter().enumerate() {
+                    let scales = &inputs.scales(t)[..groups];
+                    assert!(scales.iter().all(|scale| scale.is_nan() != *sound));
+                    for g in 0..groups {
+                        let values = &inputs.values(t)[g * GROUP..(g + 1) * GROUP];
+                        let sum: i32 = values.iter().map(|&v| i32::from(v)).sum();
+                        assert_eq!(inputs.corrections(t)[g], -8 * sum);
+                        assert!(values.iter().all(|v| *v >= -127));
+                    }
+                }
+                let found = (
+                    inputs.values(0).to_vec(),
+                    // One NaN is as good as another.
+                    bits(inputs.scales(0))
+                        .into_iter()
+                        .map(|b| b.min(0x7fc0_0000))
+                        .collect::<Vec<_>>(),
+                    inputs.corrections(0).to_vec(),
+                );
+                assert!(*first.get_or_insert_with(|| found.clone()) == found, "{}", isa.name());
+            }
+        }
+    }
 }
