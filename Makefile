@@ -12,7 +12,7 @@
 #   make test-model   the comparison with Hugging Face Transformers (5 GB, once)
 #   make soak         random lives of sessions, for minutes, partly under valgrind
 #   make bench        how fast it is here: benchmark-results.json and .svg
-#   make bench-peers  the same beside Transformers and llama.cpp, taking turns
+#   make bench-peers  the same beside Transformers and llama.cpp, taking turns (and ik_llama.cpp)
 #   make install      PREFIX=/usr/local DESTDIR=; make uninstall (see packaging/install.mk)
 #   make dist         an archive of it for other machines, in build/
 #   make header       write include/qwen35.h, and what is made from it, anew from src/capi/
@@ -116,7 +116,8 @@ tools:
 soak:
 	scripts/soak.sh
 
-# Some 15 minutes (BENCH="--quick": 3); `cargo bench` runs the benches of single parts too.
+# Some 40 minutes (BENCH=--quick: 5), with figures and picture as far as they are after each of
+# them; BENCH=--resume goes on. `cargo bench` runs the benches of single parts too.
 bench:
 	$(CARGO) bench --bench engine -- --json benchmark-results.json \
 	    --picture benchmark-results.svg $(BENCH)
@@ -124,6 +125,7 @@ bench:
 # Beside Transformers and llama.cpp, in an environment of its own (6 GB and some minutes, once).
 bench-peers: library
 	benches/peers/run.sh $(BENCH)
+	$(CARGO) bench --bench engine -- --draw benchmark-peers.json --picture benchmark-peers.svg
 
 header:
 	QWEN_WRITE_HEADER=1 $(CARGO) test --quiet --test header

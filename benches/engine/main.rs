@@ -2,11 +2,11 @@
 //! share that is of the machine's limits.
 //!
 //! ```text
-//! cargo bench --bench engine -- [--model DIR_OR_FILE] [--weights bf16,int8,int4]
-//!     [--compute exact|fast] [--kv fp16|fp32|int8] [--threads 1,2] [--isa NAME] [--prompts 32,512,...]
-//!     [--depths 0,4096,...] [--output 32] [--runs 5] [--quick]
+//! cargo bench --bench engine -- [--model DIR_OR_FILE] [--weights bf16,bf16:fast,int8,int4]
+//!     [--compute exact|fast] [--kv fp16|fp32|int8] [--threads 2,1] [--isa NAME] [--prompts 32,512,...]
+//!     [--depths 0,4096,...] [--output 32] [--runs 5] [--seconds 40] [--quick]
 //!     [--measure limits,open,first,prefill,decode,memory]
-//!     [--json benchmark-results.json] [--picture benchmark-results.svg]
+//!     [--json benchmark-results.json] [--picture benchmark-results.svg] [--resume]
 //! cargo bench --bench engine -- --draw FILE.json --picture FILE.svg
 //! ```
 //!
@@ -21,8 +21,12 @@
 //! | decode | tok/s | (output - 1) / time from the first to the last output token |
 //! | resident | MB | the process, and the mapped files in it, after 2,048 tokens |
 //!
-//! One warm-up, then `--runs` measured runs; figures are medians with minimum and maximum.
-//! Greedy decoding. On shared machines compare figures of one run only.
+//! One warm-up, then `--runs` measured runs, fewer where one takes so long that `--seconds` are
+//! over; figures are medians with minimum and maximum. Greedy decoding. On shared machines
+//! compare figures of one run only.
+//!
+//! Files are written after each figure: a run that was ended early leaves those it has, and
+//! `--resume` goes on from them.
 
 mod limits;
 mod measure;
@@ -39,6 +43,7 @@ use report::Report;
 /// What the command line asks for.
 pub struct Arguments {
     model: Option<PathBuf>,
+    /// Formats, each with `:exact` or `:fast` behind it or not.
     weights: Vec<String>,
     compute: Option<String>,
     kv: Option<String>,
@@ -48,7 +53,9 @@ pub struct Arguments {
     depths: Vec<usize>,
     output: usize,
     runs: usize,
+    seconds: f64,
     measure: Vec<String>,
+    resume: bool,
     json: Option<PathBuf>,
     picture: Option<PathBuf>,
     draw: Option<PathBuf>,
@@ -56,36 +63,47 @@ pub struct Arguments {
 
 fn main() {
     let arguments = parse();
-    let report = match &arguments.draw {
-        Some(file) => Report::read(file).unwrap_or_else(|e| fail(&e)),
+    match &arguments.draw {
+        Some(file) => write(&arguments, &Report::read(file).unwrap_or_else(|e| fail(&e))),
         None => run(&arguments),
-    };
-    let written = |path: &Path, text: String| {
-        std::fs::write(path, text).unwrap_or_else(|e| fail(&format!("{}: {e}", path.display())));
-        println!("wrote {}", path.display());
-    };
-    if let Some(path) = &arguments.json {
-        written(path, report.json());
     }
-    if let Some(path) = &arguments.picture {
-        written(path, picture::svg(&report));
+    for path in [&arguments.json, &arguments.picture].into_iter().flatten() {
+        println!("wrote {}", path.display());
     }
 }
 
-fn run(arguments: &Arguments) -> Report {
+/// Writes what is asked for of the figures so far.
+fn write(arguments: &Arguments, report: &Report) {
+    let write = |path: &Path, text: String| {
+        std::fs::write(path, text).unwrap_or_else(|e| fail(&format!("{}: {e}", path.display())));
+    };
+    if let Some(path) = &arguments.json {
+        write(path, report.json());
+    }
+    if let Some(path) = &arguments.picture {
+        write(path, picture::svg(report));
+    }
+}
+
+fn run(arguments: &Arguments) {
     let directory = match &arguments.model {
         Some(directory) => directory.clone(),
         None => synthetic_model(),
     };
     let mut report = Report::new(&directory);
+    if let (true, Some(file)) = (arguments.resume, &arguments.json)
+        && file.exists()
+    {
+        report.go_on_from(Report::read(file).unwrap_or_else(|e| fail(&e)));
+    }
     for &threads in &arguments.threads {
         let limits = match arguments.measure.iter().any(|what| what == "limits") {
             true => limits::measure(threads),
             false => Limits::default(),
         };
         report.limits(threads, &limits);
-        for weights in &arguments.weights {
-            let bench = measure::Bench::new(arguments, &directory, weights, threads, limits);
+        for format in &arguments.weights {
+            let bench = measure::Bench::new(arguments, &directory, format, threads, limits);
             for what in arguments.measure.iter().filter(|what| *what != "limits") {
                 match what.as_str() {
                     "open" => bench.open(&mut report),
@@ -100,7 +118,7 @@ fn run(arguments: &Arguments) -> Report {
             }
         }
     }
-    report
+    write(arguments, &report);
 }
 
 /// The published shapes, and a tokenizer if the environment names one.
@@ -122,16 +140,18 @@ fn parse() -> Arguments {
     let numbers = |text: &str| text.split(',').map(number).collect::<Vec<_>>();
     let mut parsed = Arguments {
         model: None,
-        weights: words("bf16,int8,int4"),
+        weights: words("bf16,bf16:fast,int8,int4"),
         compute: None,
         kv: None,
-        threads: vec![1, 2],
+        threads: vec![2, 1],
         isa: None,
         prompts: vec![32, 128, 512, 2048, 4096, 8192],
         depths: vec![0, 1024, 4096, 16384, 32768],
         output: 32,
         runs: 5,
+        seconds: 40.0,
         measure: words("limits,open,first,prefill,decode,memory"),
+        resume: false,
         json: None,
         picture: None,
         draw: None,
@@ -151,6 +171,8 @@ fn parse() -> Arguments {
             "--depths" => parsed.depths = numbers(&value()),
             "--output" => parsed.output = number(&value()).max(2),
             "--runs" => parsed.runs = number(&value()).max(1),
+            "--seconds" => parsed.seconds = number(&value()) as f64,
+            "--resume" => parsed.resume = true,
             "--measure" => parsed.measure = words(&value()),
             "--json" => parsed.json = Some(value().into()),
             "--picture" => parsed.picture = Some(value().into()),

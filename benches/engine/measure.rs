@@ -18,6 +18,8 @@ pub struct Bench<'a> {
     arguments: &'a Arguments,
     directory: &'a Path,
     weights: &'a str,
+    /// `exact` or `fast`, where that is not what goes with the weights.
+    compute: Option<&'a str>,
     threads: usize,
     limits: Limits,
 }
@@ -26,79 +28,94 @@ impl<'a> Bench<'a> {
     pub fn new(
         arguments: &'a Arguments,
         directory: &'a Path,
-        weights: &'a str,
+        format: &'a str,
         threads: usize,
         limits: Limits,
     ) -> Self {
-        Self { arguments, directory, weights, threads, limits }
+        let (weights, compute) = match format.split_once(':') {
+            Some((weights, compute)) => (weights, Some(compute)),
+            None => (format, arguments.compute.as_deref()),
+        };
+        Self { arguments, directory, weights, compute, threads, limits }
     }
 
     pub fn open(&self, report: &mut Report) {
-        let times = self.runs(|| {
+        let figure = self.figure("open", 0, "ms", None);
+        self.measure(report, figure, || {
             let start = Instant::now();
             drop(self.model());
             start.elapsed().as_secs_f64() * 1e3
         });
-        report.add(self.figure("open", 0, "ms", None), &times);
     }
 
     pub fn first_token(&self, report: &mut Report) {
+        let figure = self.figure("first token", 19, "ms", None);
+        if report.has(&figure) {
+            return;
+        }
         let model = self.model();
         let (tokens, mut session) = (prompt(&model, 19), self.session(&model));
-        let times = self.runs(|| {
+        self.measure(report, figure, || {
             or_fail(session.reset());
             let start = Instant::now();
             or_fail(session.feed(&tokens));
             next(&mut session);
             start.elapsed().as_secs_f64() * 1e3
         });
-        report.add(self.figure("first token", 19, "ms", None), &times);
     }
 
     pub fn prefill(&self, report: &mut Report) {
+        let lengths = &self.arguments.prompts;
+        if lengths.iter().all(|&n| report.has(&self.figure("prefill", n, "tok/s", None))) {
+            return;
+        }
         let model = self.model();
         let mut session = self.session(&model);
         let (peak, name) = self.arithmetic_limit();
-        for &length in &self.arguments.prompts {
+        for &length in lengths {
             let tokens = prompt(&model, length);
-            let rates = self.runs(|| {
+            let config = model.config().unwrap_or_else(|| fail("no weights"));
+            let share = 2.0 * layer_elements(config) as f64 / peak;
+            let share = (peak > 0.0).then(|| (share, format!("the {name} peak")));
+            let figure = self.figure("prefill", length, "tok/s", share);
+            self.measure(report, figure, || {
                 or_fail(session.reset());
                 let start = Instant::now();
                 or_fail(session.feed(&tokens));
                 or_fail(session.logits().map(|_| ()));
                 length as f64 / start.elapsed().as_secs_f64()
             });
-            let config = model.config().unwrap_or_else(|| fail("no weights"));
-            let share = 2.0 * layer_elements(config) as f64 / peak;
-            let share = (peak > 0.0).then(|| (share, format!("the {name} peak")));
-            report.add(self.figure("prefill", length, "tok/s", share), &rates);
         }
     }
 
     /// Decodes at each depth in turn, in one session that grows. Where the first depth is 0
     /// the prompt has 19 tokens.
     pub fn decode(&self, report: &mut Report) {
+        let depths = &self.arguments.depths;
+        if depths.iter().all(|&n| report.has(&self.figure("decode", n, "tok/s", None))) {
+            return;
+        }
         let model = self.model();
         let mut session = self.session(&model);
         let config = model.config().unwrap_or_else(|| fail("no weights"));
-        for &depth in &self.arguments.depths {
+        for &depth in depths {
             let wanted = depth.max(19);
             if wanted > session.position() {
                 let more = prompt(&model, wanted - session.position());
                 or_fail(session.feed(&more));
             }
             next(&mut session);
-            let rates = self.runs(|| {
+            let bytes = model.weight_bytes() as f64 + state_bytes(config, session.kv(), wanted);
+            let share = (self.limits.read > 0.0)
+                .then(|| (bytes / self.limits.read, "the read bandwidth".to_owned()));
+            let figure = self.figure("decode", depth, "tok/s", share);
+            self.measure(report, figure, || {
                 let start = Instant::now();
                 for _ in 1..self.arguments.output {
                     next(&mut session);
                 }
                 (self.arguments.output - 1) as f64 / start.elapsed().as_secs_f64()
             });
-            let bytes = model.weight_bytes() as f64 + state_bytes(config, session.kv(), wanted);
-            let share = (self.limits.read > 0.0)
-                .then(|| (bytes / self.limits.read, "the read bandwidth".to_owned()));
-            report.add(self.figure("decode", depth, "tok/s", share), &rates);
         }
     }
 
@@ -106,14 +123,20 @@ impl<'a> Bench<'a> {
     /// of models closed before may still count, so this needs a process of its own to be
     /// exact (`--measure memory --weights int4`).
     pub fn memory(&self, report: &mut Report) {
+        let figure = self.figure("resident", 2048, "MB", None);
+        let of_files = self.figure("mapped files in it", 2048, "MB", None);
+        if report.has(&figure) && report.has(&of_files) {
+            return;
+        }
         let model = self.model();
         let mut session = self.session(&model);
         let tokens = prompt(&model, 2048);
         or_fail(session.feed(&tokens));
         next(&mut session);
         let (resident, mapped) = resident_bytes();
-        report.add(self.figure("resident", 2048, "MB", None), &[resident / 1e6]);
-        report.add(self.figure("mapped files in it", 2048, "MB", None), &[mapped / 1e6]);
+        report.add(figure, &[resident / 1e6]);
+        report.add(of_files, &[mapped / 1e6]);
+        crate::write(self.arguments, report);
     }
 
     fn model(&self) -> Model {
@@ -128,7 +151,7 @@ impl<'a> Bench<'a> {
             "int4" => WeightFormat::Int4,
             other => fail(&format!("--weights {other}: bf16, int8 or int4")),
         };
-        options.compute = match self.arguments.compute.as_deref() {
+        options.compute = match self.compute {
             None => None,
             Some("exact") => Some(ComputeMode::Exact),
             Some("fast") => Some(ComputeMode::Fast),
@@ -147,10 +170,23 @@ impl<'a> Bench<'a> {
         or_fail(Session::new(model, SessionOptions { sampling, kv, ..SessionOptions::default() }))
     }
 
-    /// One warm-up, then the measured runs.
-    fn runs(&self, mut run: impl FnMut() -> f64) -> Vec<f64> {
-        run();
-        (0..self.arguments.runs).map(|_| run()).collect()
+    /// Adds a figure that is not there yet: one warm-up, then the measured runs, fewer of them
+    /// if the time is over, and none but the first if that alone takes so long.
+    fn measure(&self, report: &mut Report, figure: Figure, mut run: impl FnMut() -> f64) {
+        if report.has(&figure) {
+            return;
+        }
+        let start = Instant::now();
+        let over = || start.elapsed().as_secs_f64() > self.arguments.seconds;
+        let mut values = vec![run()];
+        if !over() {
+            values.clear();
+        }
+        while values.is_empty() || (values.len() < self.arguments.runs && !over()) {
+            values.push(run());
+        }
+        report.add(figure, &values);
+        crate::write(self.arguments, report);
     }
 
     fn figure(
@@ -161,8 +197,8 @@ impl<'a> Bench<'a> {
         share: Option<(f64, String)>,
     ) -> Figure {
         let mut engine = format!("libqwen35 {}", self.weights);
-        let Arguments { compute, isa, kv, .. } = self.arguments;
-        for part in [compute, isa].into_iter().flatten() {
+        let Arguments { isa, kv, .. } = self.arguments;
+        for part in [self.compute, isa.as_deref()].into_iter().flatten() {
             engine = format!("{engine} {part}");
         }
         if let Some(kv) = kv {
@@ -184,7 +220,7 @@ impl<'a> Bench<'a> {
 
     /// The limit of the arithmetic that this format and mode use.
     fn arithmetic_limit(&self) -> (f64, &'static str) {
-        match (self.weights, self.arguments.compute.as_deref()) {
+        match (self.weights, self.compute) {
             ("bf16", Some("fast")) if self.limits.bf16 > 0.0 => (self.limits.bf16, "BF16"),
             ("bf16", _) | (_, Some("exact")) => (self.limits.fma, "FP32"),
             _ if self.limits.int8 > 0.0 => (self.limits.int8, "INT8"),

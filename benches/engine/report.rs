@@ -53,6 +53,22 @@ impl Report {
         Self { machine, figures: Vec::new() }
     }
 
+    /// Takes over the figures of an earlier run of the same.
+    pub fn go_on_from(&mut self, earlier: Self) {
+        self.figures = earlier.figures;
+    }
+
+    /// Whether there is such a figure already.
+    pub fn has(&self, figure: &Figure) -> bool {
+        let same = |f: &Figure| {
+            f.engine == figure.engine
+                && f.what == figure.what
+                && f.tokens == figure.tokens
+                && f.threads == figure.threads
+        };
+        self.figures.iter().any(same)
+    }
+
     /// Notes the machine's limits with `threads` threads.
     pub fn limits(&mut self, threads: usize, limits: &Limits) {
         if limits.read == 0.0 {
