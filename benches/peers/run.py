@@ -1,4 +1,5 @@
-"""libqwen35 beside Transformers and llama.cpp, in one run, taking turns: `make bench-peers`.
+"""libqwen35 beside Transformers, llama.cpp and ik_llama.cpp (if the package is installed), in one
+run, taking turns: `make bench-peers`.
 
     python benches/peers/run.py MODEL [--only ours,llama.cpp] [--runs 5] [--threads 2]
         [--prefill 512] [--depth 19] [--output 32] [--small] [--gguf FOLDER] [--json FILE]
@@ -20,6 +21,7 @@ The ids are compared where both compute exactly: BF16 weights, FP32 arithmetic.
 """
 
 import argparse
+import importlib.util
 import json
 import mmap
 import os
@@ -111,13 +113,16 @@ def candidates(arguments):
                 ("Transformers f32", transformers("f32"))]
     found = [("Transformers f32", transformers("f32")),
              ("Transformers bf16", transformers("bf16"))]
+    engines = ["llama.cpp"]
+    if importlib.util.find_spec("ik_llama_cpp"):
+        engines.append("ik_llama.cpp")
     pairs = [("bf16", "exact", None), ("bf16", "fast", "bf16"),
              ("int8", "fast", "q8_0"), ("int4", "fast", "q4_0")]
     for weights, compute, kind in pairs:
         found.append((f"libqwen35 {weights} {compute}", ours(weights, compute)))
-        if kind:
-            spec = {"kind": "llama.cpp", "threads": threads, "context": context}
-            found.append((f"llama.cpp {kind}", (spec, kind)))
+        for engine in engines if kind else []:
+            spec = {"kind": engine, "threads": threads, "context": context}
+            found.append((f"{engine} {kind}", (spec, kind)))
     only = arguments.only.split(",") if arguments.only else None
     found = [(n, s) for n, s in found if only is None or any(part in n for part in only)]
     # Only those asked for need a file.

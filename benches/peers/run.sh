@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures beside Transformers and llama.cpp; `make bench-peers` runs this. Arguments go to run.py.
+# Measures beside Transformers, llama.cpp and ik_llama.cpp; `make bench-peers` runs this. Arguments go to run.py.
 #
 # The environment is that of `make test-model` (.venv) with benches/peers/requirements.txt added;
 # llama-cpp-python is compiled for this machine. The model is the synthetic checkpoint of the full

@@ -148,6 +148,62 @@ class LlamaCpp(Engine):
         return self.waiting
 
 
+class IkLlamaCpp(Engine):
+    """ik_llama.cpp through the library of ik-llama-cpp-python, with the weights in its own order
+    (repacked) and its flash attention."""
+
+    def __init__(self, model, threads, context):
+        import ik_llama_cpp._ctypes_api as api
+        import numpy as np
+
+        self.np, self.api = np, api
+        api.llama_backend_init()
+        options = api.llama_model_default_params()
+        options.n_gpu_layers = 0
+        options.repack_tensors = True
+        self.model = api.llama_model_load_from_file(os.fsencode(model), options)
+        if not self.model:
+            raise RuntimeError(f"ik_llama.cpp cannot open {model}")
+        options = api.llama_context_default_params()
+        options.n_ctx = context
+        options.n_batch = options.n_ubatch = 512
+        options.n_threads = options.n_threads_batch = threads
+        options.flash_attn = True
+        self.context = api.llama_init_from_model(self.model, options)
+        if not self.context:
+            raise RuntimeError("ik_llama.cpp makes no context")
+        self.vocabulary = api.llama_vocab_n_tokens(api.llama_model_get_vocab(self.model))
+        self.batch = api.llama_batch_init(512, 0, 1)
+        self.position = 0
+
+    def run(self, ids):
+        for start in range(0, len(ids), 512):
+            part = ids[start : start + 512]
+            batch = self.batch
+            batch.n_tokens = len(part)
+            for n, token in enumerate(part):
+                batch.token[n], batch.pos[n] = token, self.position + n
+                batch.n_seq_id[n], batch.seq_id[n][0] = 1, 0
+                batch.logits[n] = n + 1 == len(part)
+            if self.api.llama_decode(self.context, batch) != 0:
+                raise RuntimeError("llama_decode failed")
+            self.position += len(part)
+        self.waiting = None
+
+    def feed(self, ids):
+        self.api.llama_kv_cache_clear(self.context)
+        self.position = 0
+        self.run(ids)
+
+    def next(self):
+        if self.waiting is not None:
+            self.run([self.waiting])
+        logits = self.api.llama_get_logits_ith(self.context, -1)
+        values = self.np.ctypeslib.as_array(logits, shape=(self.vocabulary,))
+        self.waiting = int(values.argmax())
+        return self.waiting
+
+
 def resident_mb():
     with open("/proc/self/status") as f:
         return next(int(line.split()[1]) for line in f if line.startswith("VmRSS:")) / 1e3 * 1.024
@@ -155,7 +211,9 @@ def resident_mb():
 
 def make(spec):
     kind = spec.pop("kind")
-    return {"ours": Ours, "transformers": Transformers, "llama.cpp": LlamaCpp}[kind](**spec)
+    kinds = {"ours": Ours, "transformers": Transformers, "llama.cpp": LlamaCpp,
+             "ik_llama.cpp": IkLlamaCpp}
+    return kinds[kind](**spec)
 
 
 def main():
