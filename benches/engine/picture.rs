@@ -76,7 +76,11 @@ pub fn svg(report: &Report) -> String {
         &mut out,
         [
             Some((format!("First token after {first}, ms: less is better"), "first token", first)),
-            Some(("Resident memory, MB: less is better".into(), "resident", shown.near("resident", 2048))),
+            Some((
+                "Resident memory, MB: less is better".into(),
+                "resident",
+                shown.near("resident", 2048),
+            )),
         ],
     );
     let decode = shown.lines(&mut out, (MARGIN, y), "Decode by tokens in the context", "decode");
