@@ -10,6 +10,7 @@
 #   make test-beside  one process with llama.cpp's library as well (downloads it, once)
 #   make test-dist    the archive of `make dist` on an older Debian (installs one, once; root)
 #   make test-model   the comparison with Hugging Face Transformers (5 GB, once)
+#   make loom         what threads do with each other, in every order (part of make test)
 #   make soak         random lives of sessions, for minutes, partly under valgrind
 #   make bench        how fast it is here: benchmark-results.json and .svg
 #   make bench-peers  the same beside Transformers and llama.cpp, taking turns (and ik_llama.cpp)
@@ -49,7 +50,7 @@ LIBRARY := $(BUILD)/libqwen35.so.0
 LDLIBS := -L$(BUILD) -lqwen35 -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..'
 endif
 
-.PHONY: all library examples chat test test-model test-beside test-dist tools soak bench bench-peers header licenses \
+.PHONY: all library examples chat test test-model test-beside test-dist tools loom soak bench bench-peers header licenses \
     abi-baseline clean
 all: $(PROGRAMS)
 
@@ -93,7 +94,7 @@ chat: $(BUILD)/qwen
 	@$(BUILD)/qwen $(if $(MODEL),--model "$(MODEL)") --chat $(ARGS)
 
 # Tests that could not run on this machine say so in a file, which is shown at the end.
-test: all
+test: all loom
 	@rm -f $(BUILD)/not-run.txt
 	QWEN_BUILD=$(abspath $(BUILD)) QWEN_NOT_RUN=$(abspath $(BUILD))/not-run.txt $(CARGO) test --quiet
 	@if [ -s $(BUILD)/not-run.txt ]; then echo "NOT RUN on this machine:"; sort -u $(BUILD)/not-run.txt; fi
@@ -112,6 +113,11 @@ test-dist: dist
 # What the tests of other languages need from npm and PyPI; into tests/.cache.
 tools:
 	scripts/language_tools.sh
+
+# The pool and the cancel protocol over loom's atomics, from the library's own sources.
+loom:
+	$(CARGO) test --quiet --manifest-path tests/loom/Cargo.toml \
+	    --target-dir $(or $(CARGO_TARGET_DIR),target)/loom
 
 soak:
 	scripts/soak.sh

@@ -233,6 +233,9 @@ impl Engine {
         let checkpoint = origin.checkpoint()?;
         let fingerprint = checkpoint.fingerprint()?;
         let (pool, cancel) = (Pool::new(options.threads)?, Cancel::new());
+        if let Some(shortage) = pool.shortage() {
+            options.log.write(Level::Warning, || shortage.to_owned());
+        }
         let compute = Compute::new(isa, &pool, &cancel);
         let format = weight_format(&checkpoint, options.weights)?;
         let quantizer = quantizer(&checkpoint, format);

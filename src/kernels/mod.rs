@@ -17,6 +17,7 @@
 
 mod attention;
 mod buffer;
+mod cancel;
 mod conv;
 mod delta;
 mod elementwise;
@@ -28,13 +29,13 @@ pub mod quantized;
 pub mod simd;
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use half::{bf16, f16};
 
 pub use attention::{AttentionShape, attention};
 pub use buffer::{Buffer, Plain};
 pub(crate) use buffer::{as_bytes, as_bytes_mut};
+pub use cancel::Cancel;
 pub use conv::{ConvTaps, causal_conv_silu};
 pub use delta::{DeltaShape, delta_rule};
 pub use elementwise::*;
@@ -48,37 +49,6 @@ pub use simd::Isa;
 
 use crate::pool::Pool;
 use crate::{Error, Result};
-
-/// A flag by which another thread asks the computation to stop.
-#[derive(Debug, Default)]
-pub struct Cancel(AtomicBool);
-
-impl Cancel {
-    /// A flag that is not set.
-    pub const fn new() -> Self {
-        Self(AtomicBool::new(false))
-    }
-
-    /// Asks for the stop.
-    pub fn set(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-
-    /// Takes the wish back, before the next computation.
-    pub fn clear(&self) {
-        self.0.store(false, Ordering::Release);
-    }
-
-    /// Whether a stop was asked for; the wish is then used up.
-    pub fn take(&self) -> bool {
-        self.0.swap(false, Ordering::AcqRel)
-    }
-
-    /// Whether a stop was asked for.
-    pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// How products with weights are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! Sleeping on a 32-bit word (Linux futex), with two groups of sleepers on one word.
 
-use std::sync::atomic::AtomicU32;
+use super::sync::AtomicU32;
 
 /// The group of idle workers.
 pub(super) const WORKERS: u32 = 1;

@@ -1,7 +1,9 @@
 use std::collections::HashSet;
-use std::sync::Barrier;
+use std::sync::{Barrier, Mutex};
+use std::time::{Duration, Instant};
 
 use super::*;
+use crate::ErrorKind;
 
 /// Every task runs exactly once, for many shapes of regions in quick succession.
 #[test]
@@ -89,7 +91,7 @@ fn idle_workers_sleep() {
     pool.run(100, |_| ()).unwrap();
     // Within microseconds, but on a busy machine they have to get there first.
     let deadline = Instant::now() + Duration::from_secs(20);
-    while pool.shared.sleepers.load(Ordering::SeqCst) < 3 {
+    while pool.shared.sleepers() < 3 {
         assert!(Instant::now() < deadline, "workers spin");
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -99,6 +101,27 @@ fn idle_workers_sleep() {
 fn too_many_threads_are_refused() {
     let error = Pool::new(MAX_THREADS + 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+}
+
+/// Where the system starts only some threads, those compute, and all is done.
+#[test]
+fn fewer_threads_than_asked_for() {
+    for started in 0..4 {
+        let pool = Pool::start(5, |n, shared| match n <= started {
+            true => std::thread::Builder::new().spawn(move || shared.work(n)),
+            false => Err(std::io::Error::from_raw_os_error(libc::EAGAIN)),
+        });
+        let pool = pool.unwrap();
+        assert_eq!(pool.threads(), started + 1);
+        let shortage = pool.shortage().unwrap();
+        assert!(shortage.starts_with(&format!("{} of 5 threads", started + 1)), "{shortage}");
+        for tasks in 0..40 {
+            let mut counts = vec![0u32; tasks];
+            pool.run_parts(&mut counts, |_, count| *count += 1).unwrap();
+            assert!(counts.iter().all(|&count| count == 1));
+        }
+    }
+    assert!(Pool::new(3).unwrap().shortage().is_none());
 }
 
 /// In a forked child a region is refused at once, and dropping the pool does not hang.

@@ -20,23 +20,23 @@ impl CancelHandle {
     }
 
     /// What the kernels look at.
-    pub(super) fn flag(&self) -> &Cancel {
+    pub(crate) fn flag(&self) -> &Cancel {
         &self.flag
     }
 
     /// Answers a request made while no call was running.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if self.take() { Err(Error::cancelled("cancelled before it began")) } else { Ok(()) }
     }
 
     /// Whether there is a request, which is then used up.
-    pub(super) fn take(&self) -> bool {
+    pub(crate) fn take(&self) -> bool {
         self.flag.take()
     }
 
     /// Uses up the request that ended a call. One that came too late to do so stays for the
     /// next call.
-    pub(super) fn settle<T>(&self, result: Result<T>) -> Result<T> {
+    pub(crate) fn settle<T>(&self, result: Result<T>) -> Result<T> {
         if matches!(&result, Err(error) if error.kind() == ErrorKind::Cancelled) {
             self.take();
         }
