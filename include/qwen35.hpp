@@ -253,12 +253,8 @@ class Model {
                                      const ModelOptions &options = {}) {
         const qwen_model_options raw = detail::watched(options);
         qwen_model *handle = nullptr;
-        qwen_status status = qwen_model_open_reader(
-            size,
-            [](std::uint64_t offset, void *buffer, std::size_t length, void *user) {
-                return std::int32_t((*static_cast<Read *>(user))(offset, buffer, length) ? 0 : 1);
-            },
-            &read, &raw, &handle);
+        qwen_status status =
+            qwen_model_open_reader(size, host_read<Read>, &read, &raw, &handle);
         if (status != QWEN_OK) return Error::last(status);
         return Model(handle);
     }
@@ -267,26 +263,45 @@ class Model {
     // which false fails. They are used during the call, and must not throw.
     template <typename Open>
     static Result<Model> open_files(Open open, const ModelOptions &options = {}) {
-        using File = typename decltype(open(std::string_view()))::element_type;
         const qwen_model_options raw = detail::watched(options);
-        qwen_file_callbacks files = QWEN_FILE_CALLBACKS_INIT;
-        files.open = [](const char *name, std::size_t length, void **file, std::uint64_t *size,
-                        void *user) {
-            auto found = (*static_cast<Open *>(user))(std::string_view(name, length));
-            if (found == nullptr) return std::int32_t(QWEN_FILE_MISSING);
-            *size = found->size();
-            *file = found.release();
-            return std::int32_t(0);
-        };
-        files.read = [](void *file, std::uint64_t offset, void *buffer, std::size_t length,
-                        void *) {
-            return std::int32_t(static_cast<File *>(file)->read(offset, buffer, length) ? 0 : 1);
-        };
-        files.close = [](void *file, void *) { delete static_cast<File *>(file); };
+        const qwen_file_callbacks files = host_files<Open>();
         qwen_model *handle = nullptr;
         qwen_status status = qwen_model_open_files(&files, &open, &raw, &handle);
         if (status != QWEN_OK) return Error::last(status);
         return Model(handle);
+    }
+    // What open_reader() would take; all but large weights is read.
+    template <typename Read>
+    static Result<qwen_model_cost> try_estimate_reader(std::uint64_t size, Read read,
+                                                       std::uint64_t context = 0,
+                                                       const ModelOptions &options = {}) {
+        const qwen_model_options raw = options.raw();
+        qwen_model_cost cost = QWEN_MODEL_COST_INIT;
+        qwen_status status =
+            qwen_model_estimate_reader(size, host_read<Read>, &read, &raw, context, &cost);
+        if (status < 0) return Error::last(status);
+        return cost;
+    }
+    // What open_files() would take; of weight files the headers are read.
+    template <typename Open>
+    static Result<qwen_model_cost> try_estimate_files(Open open, std::uint64_t context = 0,
+                                                      const ModelOptions &options = {}) {
+        const qwen_model_options raw = options.raw();
+        const qwen_file_callbacks files = host_files<Open>();
+        qwen_model_cost cost = QWEN_MODEL_COST_INIT;
+        qwen_status status = qwen_model_estimate_files(&files, &open, &raw, context, &cost);
+        if (status < 0) return Error::last(status);
+        return cost;
+    }
+    // What open_memory() would take, the file itself not counted where that is used in place.
+    static Result<qwen_model_cost> try_estimate_memory(const void *data, std::size_t size,
+                                                       std::uint64_t context = 0,
+                                                       const ModelOptions &options = {}) {
+        const qwen_model_options raw = options.raw();
+        qwen_model_cost cost = QWEN_MODEL_COST_INIT;
+        qwen_status status = qwen_model_estimate_memory(data, size, &raw, context, &cost);
+        if (status < 0) return Error::last(status);
+        return cost;
     }
     // What the model at `path` and a session of `context` tokens take in memory.
     static Result<qwen_model_cost> try_estimate(std::string_view path, std::uint64_t context = 0,
@@ -390,6 +405,22 @@ class Model {
 #ifdef QWEN35_EXCEPTIONS
     explicit Model(std::string_view path, const ModelOptions &options = {})
         : Model(open(path, options).value()) {}
+    template <typename Read>
+    static qwen_model_cost estimate_reader(std::uint64_t size, Read read,
+                                           std::uint64_t context = 0,
+                                           const ModelOptions &options = {}) {
+        return try_estimate_reader(size, std::move(read), context, options).value();
+    }
+    template <typename Open>
+    static qwen_model_cost estimate_files(Open open, std::uint64_t context = 0,
+                                          const ModelOptions &options = {}) {
+        return try_estimate_files(std::move(open), context, options).value();
+    }
+    static qwen_model_cost estimate_memory(const void *data, std::size_t size,
+                                           std::uint64_t context = 0,
+                                           const ModelOptions &options = {}) {
+        return try_estimate_memory(data, size, context, options).value();
+    }
     static qwen_model_cost estimate(std::string_view path, std::uint64_t context = 0,
                                     const ModelOptions &options = {}) {
         return try_estimate(path, context, options).value();
@@ -429,6 +460,30 @@ class Model {
     qwen_model *handle() const noexcept { return handle_.get(); }
 
   private:
+    template <typename Read>
+    static std::int32_t host_read(std::uint64_t offset, void *buffer, std::size_t length,
+                                  void *user) {
+        return (*static_cast<Read *>(user))(offset, buffer, length) ? 0 : 1;
+    }
+    template <typename Open> static qwen_file_callbacks host_files() {
+        using File =
+            typename decltype(std::declval<Open &>()(std::string_view()))::element_type;
+        qwen_file_callbacks files = QWEN_FILE_CALLBACKS_INIT;
+        files.open = [](const char *name, std::size_t length, void **file, std::uint64_t *size,
+                        void *user) {
+            auto found = (*static_cast<Open *>(user))(std::string_view(name, length));
+            if (found == nullptr) return std::int32_t(QWEN_FILE_MISSING);
+            *size = found->size();
+            *file = found.release();
+            return std::int32_t(0);
+        };
+        files.read = [](void *file, std::uint64_t offset, void *buffer, std::size_t length,
+                        void *) {
+            return std::int32_t(static_cast<File *>(file)->read(offset, buffer, length) ? 0 : 1);
+        };
+        files.close = [](void *file, void *) { delete static_cast<File *>(file); };
+        return files;
+    }
     explicit Model(qwen_model *handle) : handle_(handle) {}
     std::unique_ptr<qwen_model, detail::Free> handle_;
 };
@@ -1235,6 +1290,21 @@ class Conversation {
     Done try_set_history(std::string_view json) {
         return done(qwen_conversation_set_history(handle(), json.data(), json.size()));
     }
+    // With its session, also in the middle of a reply. flags: QWEN_SAVE_WITHOUT_MARKS or 0.
+    Done try_save(std::string_view file, std::uint32_t flags = 0) const {
+        return done(qwen_conversation_save_file(handle(), file.data(), file.size(), flags));
+    }
+    Done try_restore(std::string_view file) {
+        return done(qwen_conversation_restore_file(handle(), file.data(), file.size()));
+    }
+    Result<std::string> try_save_to_memory(std::uint32_t flags = 0) const {
+        return detail::sized<std::string>([&](auto *to, auto room, auto *needed) {
+            return qwen_conversation_save_memory(handle(), flags, to, room, needed);
+        });
+    }
+    Done try_restore_from_memory(std::string_view data) {
+        return done(qwen_conversation_restore_memory(handle(), data.data(), data.size()));
+    }
     // Any thread, any time, while this object lives.
     void cancel() const noexcept { qwen_conversation_cancel(handle()); }
     // Forgets a cancel that came too late for its call. Between calls.
@@ -1266,6 +1336,14 @@ class Conversation {
     std::size_t undo() { return try_undo().value(); }
     std::string history() const { return try_history().value(); }
     void set_history(std::string_view json) { try_set_history(json).value(); }
+    void save(std::string_view file, std::uint32_t flags = 0) const {
+        try_save(file, flags).value();
+    }
+    void restore(std::string_view file) { try_restore(file).value(); }
+    std::string save_to_memory(std::uint32_t flags = 0) const {
+        return try_save_to_memory(flags).value();
+    }
+    void restore_from_memory(std::string_view data) { try_restore_from_memory(data).value(); }
 #endif
 
     qwen_conversation *handle() const noexcept { return handle_.get(); }

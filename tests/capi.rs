@@ -106,7 +106,7 @@ fn sessions() {
 #[test]
 fn conversations() {
     let demo = c::root().join("examples/demo-model");
-    run_c("conversation", Link::Shared, &[&demo]);
+    run_c("conversation", Link::Shared, &[&demo, &TempDir::new().path()]);
 }
 
 #[test]
@@ -305,6 +305,11 @@ fn every_function_with_every_pointer_null() {
         ("qwen_model_open_reader", "options"),
         ("qwen_model_open_files", "user"),
         ("qwen_model_open_files", "options"),
+        ("qwen_model_estimate_memory", "options"),
+        ("qwen_model_estimate_reader", "options"),
+        ("qwen_model_estimate_reader", "user"),
+        ("qwen_model_estimate_files", "options"),
+        ("qwen_model_estimate_files", "user"),
         ("qwen_model_estimate", "options"),
         ("qwen_model_warm_up", "callback"),
         ("qwen_model_warm_up", "user"),
@@ -398,6 +403,14 @@ fn is_pointer(kind: &str) -> bool {
 /// A good argument for a parameter; the names are in [`NULLS`].
 fn value_for(kind: &str, name: &str, function: &str) -> String {
     match (kind, name) {
+        ("size_t", "size") if function == "qwen_conversation_restore_memory" => {
+            "saved_talk_size".into()
+        }
+        ("const void *", "data") if function == "qwen_conversation_restore_memory" => {
+            "saved_talk".into()
+        }
+        ("const char *", "file") if function.contains("conversation") => "talk_file".into(),
+        ("size_t", "file_length") if function.contains("conversation") => "QWEN_NUL".into(),
         ("size_t", "size") if function.contains("restore") => "saved_size".into(),
         ("size_t", "size") if function.contains("attachment") => "3".into(),
         ("size_t", "size") if function.contains("sampling") => "sizeof sampling_options".into(),
@@ -414,7 +427,11 @@ fn value_for(kind: &str, name: &str, function: &str) -> String {
         ("size_t", "destination_length") => "QWEN_NUL".into(),
         ("const char *", "destination") => "packed".into(),
         ("const void *", "data") if function.contains("model") => "file".into(),
-        ("size_t", "length") if function == "qwen_model_open_memory" => "file_size".into(),
+        ("size_t", "length")
+            if function == "qwen_model_open_memory" || function == "qwen_model_estimate_memory" =>
+        {
+            "file_size".into()
+        }
         ("uint64_t", "size") => "file_size".into(),
         ("uint64_t", "context") => "10".into(),
         ("size_t", "file_length") => "strlen(state_file)".into(),
@@ -523,8 +540,9 @@ static size_t number;
 static uint32_t kind;
 static uint64_t mark, number64;
 static unsigned char saved[1 << 20], scratch[1 << 20];
-static size_t saved_size;
-static char state_file[4096];
+static unsigned char saved_talk[1 << 20];
+static size_t saved_size, saved_talk_size;
+static char state_file[4096], talk_file[4096];
 static const void *data;
 static qwen_mark marks[4096];
 static qwen_feed_info feed_info = QWEN_FEED_INFO_INIT;
@@ -641,6 +659,9 @@ static void fresh(void) {
     while (qwen_conversation_next(conversation, &piece) == QWEN_OK) {
     }
     CHECK(piece.finish == QWEN_FINISH_LENGTH);
+    OK(qwen_conversation_save_memory(conversation, 0, saved_talk, sizeof saved_talk,
+                                     &saved_talk_size));
+    OK(qwen_conversation_save_file(conversation, talk_file, QWEN_NUL, 0));
 }
 
 int main(int argc, char **argv) {
@@ -648,6 +669,7 @@ int main(int argc, char **argv) {
     path = argv[1];
     pack_it();
     snprintf(state_file, sizeof state_file, "%s/nulls.state", path);
+    snprintf(talk_file, sizeof talk_file, "%s/nulls.talk", path);
     open_all();
 /* calls */
     return 0;

@@ -27,19 +27,20 @@ const SECTIONS: &[(&str, &str, &str)] = &[
          { (uint32_t)sizeof(qwen_model_info), 0, 0, 0, 0, 0, 0, 0, 0, QWEN_ISA_AUTO, 0, \\\n      \
          QWEN_WEIGHTS_STORED, QWEN_COMPUTE_AUTO }",
     ),
-    (
-        "Other ways to open, and what it costs",
-        "open",
-        "/** For qwen_model_estimate(). */\n\
-         #define QWEN_MODEL_COST_INIT \\\n    \
-         { (uint32_t)sizeof(qwen_model_cost), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }",
-    ),
+    ("Other ways to open", "open", ""),
     (
         "A folder that the host reads",
         "files",
         "/** The callbacks: set open and read. */\n\
          #define QWEN_FILE_CALLBACKS_INIT \\\n    \
          { (uint32_t)sizeof(qwen_file_callbacks), 0, NULL, NULL, NULL }",
+    ),
+    (
+        "What a model costs",
+        "estimate",
+        "/** For qwen_model_estimate(). */\n\
+         #define QWEN_MODEL_COST_INIT \\\n    \
+         { (uint32_t)sizeof(qwen_model_cost), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }",
     ),
     (
         "Packed files",
@@ -106,6 +107,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
          { (uint32_t)sizeof(qwen_conversation_options), 0, QWEN_THINKING_DEFAULT, 0, 0, 0, \\\n      \
          NULL, 0, NULL, 0, NULL, NULL }",
     ),
+    ("Conversation: turns", "conversation_turn", ""),
     (
         "Pieces of a reply",
         "pieces",
@@ -115,6 +117,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
          NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, 0 }",
     ),
     ("Conversation: a little at a time", "conversation_step", ""),
+    ("Conversation: saved", "conversation_save", ""),
 ];
 
 const PROLOGUE: &str = "\

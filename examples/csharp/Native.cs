@@ -65,22 +65,6 @@ namespace Qwen35
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
     public unsafe delegate int qwen_read_callback(ulong offset, void* buffer, UIntPtr length, void* user);
 
-    [StructLayout(LayoutKind.Sequential)]
-    public unsafe struct qwen_model_cost
-    {
-        public uint struct_size;
-        public uint reserved;
-        public ulong weight_bytes;
-        public ulong mapped_bytes;
-        public ulong session_bytes;
-        public ulong session_start_bytes;
-        public ulong copy_bytes;
-        public ulong scratch_bytes;
-        public ulong kv_fp32_bytes;
-        public ulong kv_fp16_bytes;
-        public ulong kv_int8_bytes;
-    }
-
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
     public unsafe delegate int qwen_work_callback(ulong done, ulong total, void* user);
 
@@ -101,6 +85,22 @@ namespace Qwen35
         public IntPtr open;
         public IntPtr read;
         public IntPtr close;
+    }
+
+    [StructLayout(LayoutKind.Sequential)]
+    public unsafe struct qwen_model_cost
+    {
+        public uint struct_size;
+        public uint reserved;
+        public ulong weight_bytes;
+        public ulong mapped_bytes;
+        public ulong session_bytes;
+        public ulong session_start_bytes;
+        public ulong copy_bytes;
+        public ulong scratch_bytes;
+        public ulong kv_fp32_bytes;
+        public ulong kv_fp16_bytes;
+        public ulong kv_int8_bytes;
     }
 
     [StructLayout(LayoutKind.Sequential)]
@@ -396,14 +396,23 @@ namespace Qwen35
         public static extern int qwen_model_open_reader(ulong size, qwen_read_callback read, void* user, qwen_model_options* options, out ModelHandle model);
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
-        public static extern int qwen_model_estimate(byte* path, UIntPtr path_length, qwen_model_options* options, ulong context, qwen_model_cost* cost);
-
-        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_model_warm_up(ModelHandle model, qwen_work_callback callback, void* user);
         public const int QWEN_FILE_MISSING = 1;
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_model_open_files(qwen_file_callbacks* files, void* user, qwen_model_options* options, out ModelHandle model);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_model_estimate(byte* path, UIntPtr path_length, qwen_model_options* options, ulong context, qwen_model_cost* cost);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_model_estimate_memory(void* data, UIntPtr length, qwen_model_options* options, ulong context, qwen_model_cost* cost);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_model_estimate_reader(ulong size, qwen_read_callback read, void* user, qwen_model_options* options, ulong context, qwen_model_cost* cost);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_model_estimate_files(qwen_file_callbacks* files, void* user, qwen_model_options* options, ulong context, qwen_model_cost* cost);
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_pack(byte* source, UIntPtr source_length, byte* destination, UIntPtr destination_length, qwen_pack_options* options, qwen_work_callback callback, void* user, qwen_pack_info* info);
@@ -653,6 +662,18 @@ namespace Qwen35
         public static extern int qwen_conversation_add_tool_result(ConversationHandle conversation, byte* id, UIntPtr id_length, byte* result, UIntPtr length);
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_history(ConversationHandle conversation, byte* json, UIntPtr capacity, UIntPtr* needed);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_set_history(ConversationHandle conversation, byte* json, UIntPtr length);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_cancel(ConversationHandle conversation);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_cancel_clear(ConversationHandle conversation);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_conversation_send(ConversationHandle conversation, byte* json, UIntPtr length, UIntPtr* total, UIntPtr* computed);
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
@@ -669,18 +690,6 @@ namespace Qwen35
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_conversation_undo(ConversationHandle conversation, UIntPtr* removed);
-
-        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
-        public static extern int qwen_conversation_history(ConversationHandle conversation, byte* json, UIntPtr capacity, UIntPtr* needed);
-
-        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
-        public static extern int qwen_conversation_set_history(ConversationHandle conversation, byte* json, UIntPtr length);
-
-        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
-        public static extern int qwen_conversation_cancel(ConversationHandle conversation);
-
-        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
-        public static extern int qwen_conversation_cancel_clear(ConversationHandle conversation);
         public const int QWEN_PIECE_NONE = 0;
         public const int QWEN_PIECE_THINKING = 1;
         public const int QWEN_PIECE_TEXT = 2;
@@ -705,5 +714,17 @@ namespace Qwen35
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
         public static extern int qwen_conversation_step(ConversationHandle conversation, ulong budget_us, qwen_piece* piece, UIntPtr* remaining);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_save_file(ConversationHandle conversation, byte* file, UIntPtr file_length, uint flags);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_restore_file(ConversationHandle conversation, byte* file, UIntPtr file_length);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_save_memory(ConversationHandle conversation, uint flags, void* data, UIntPtr capacity, UIntPtr* needed);
+
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+        public static extern int qwen_conversation_restore_memory(ConversationHandle conversation, void* data, UIntPtr size);
     }
 }

@@ -65,19 +65,6 @@ typedef int32_t (*qwen_read_callback)(uint64_t offset,
                                       void *buffer,
                                       size_t length,
                                       void *user);
-typedef struct {
-    uint32_t struct_size;
-    uint32_t reserved;
-    uint64_t weight_bytes;
-    uint64_t mapped_bytes;
-    uint64_t session_bytes;
-    uint64_t session_start_bytes;
-    uint64_t copy_bytes;
-    uint64_t scratch_bytes;
-    uint64_t kv_fp32_bytes;
-    uint64_t kv_fp16_bytes;
-    uint64_t kv_int8_bytes;
-} qwen_model_cost;
 typedef int32_t (*qwen_work_callback)(uint64_t done, uint64_t total, void *user);
 qwen_status qwen_model_open_memory(const void *data,
                                    size_t length,
@@ -90,11 +77,6 @@ qwen_status qwen_model_open_reader(uint64_t size,
                                    void *user,
                                    const qwen_model_options *options,
                                    qwen_model **model);
-qwen_status qwen_model_estimate(const char *path,
-                                size_t path_length,
-                                const qwen_model_options *options,
-                                uint64_t context,
-                                qwen_model_cost *cost);
 qwen_status qwen_model_warm_up(const qwen_model *model,
                                qwen_work_callback callback,
                                void *user);
@@ -120,6 +102,40 @@ qwen_status qwen_model_open_files(const qwen_file_callbacks *files,
                                   void *user,
                                   const qwen_model_options *options,
                                   qwen_model **model);
+typedef struct {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t weight_bytes;
+    uint64_t mapped_bytes;
+    uint64_t session_bytes;
+    uint64_t session_start_bytes;
+    uint64_t copy_bytes;
+    uint64_t scratch_bytes;
+    uint64_t kv_fp32_bytes;
+    uint64_t kv_fp16_bytes;
+    uint64_t kv_int8_bytes;
+} qwen_model_cost;
+qwen_status qwen_model_estimate(const char *path,
+                                size_t path_length,
+                                const qwen_model_options *options,
+                                uint64_t context,
+                                qwen_model_cost *cost);
+qwen_status qwen_model_estimate_memory(const void *data,
+                                       size_t length,
+                                       const qwen_model_options *options,
+                                       uint64_t context,
+                                       qwen_model_cost *cost);
+qwen_status qwen_model_estimate_reader(uint64_t size,
+                                       qwen_read_callback read,
+                                       void *user,
+                                       const qwen_model_options *options,
+                                       uint64_t context,
+                                       qwen_model_cost *cost);
+qwen_status qwen_model_estimate_files(const qwen_file_callbacks *files,
+                                      void *user,
+                                      const qwen_model_options *options,
+                                      uint64_t context,
+                                      qwen_model_cost *cost);
 typedef struct {
     uint32_t struct_size;
     uint32_t flags;
@@ -471,6 +487,15 @@ qwen_status qwen_conversation_add_tool_result(qwen_conversation *conversation,
                                               size_t id_length,
                                               const char *result,
                                               size_t length);
+qwen_status qwen_conversation_history(const qwen_conversation *conversation,
+                                      char *json,
+                                      size_t capacity,
+                                      size_t *needed);
+qwen_status qwen_conversation_set_history(qwen_conversation *conversation,
+                                          const char *json,
+                                          size_t length);
+qwen_status qwen_conversation_cancel(const qwen_conversation *conversation);
+qwen_status qwen_conversation_cancel_clear(qwen_conversation *conversation);
 qwen_status qwen_conversation_send(qwen_conversation *conversation,
                                    const char *json,
                                    size_t length,
@@ -489,15 +514,6 @@ qwen_status qwen_conversation_settle(qwen_conversation *conversation,
                                      size_t *computed);
 qwen_status qwen_conversation_resume(qwen_conversation *conversation);
 qwen_status qwen_conversation_undo(qwen_conversation *conversation, size_t *removed);
-qwen_status qwen_conversation_history(const qwen_conversation *conversation,
-                                      char *json,
-                                      size_t capacity,
-                                      size_t *needed);
-qwen_status qwen_conversation_set_history(qwen_conversation *conversation,
-                                          const char *json,
-                                          size_t length);
-qwen_status qwen_conversation_cancel(const qwen_conversation *conversation);
-qwen_status qwen_conversation_cancel_clear(qwen_conversation *conversation);
 typedef int32_t qwen_piece_kind;
 typedef int32_t qwen_finish;
 typedef struct {
@@ -531,6 +547,21 @@ qwen_status qwen_conversation_step(qwen_conversation *conversation,
                                    uint64_t budget_us,
                                    qwen_piece *piece,
                                    size_t *remaining);
+qwen_status qwen_conversation_save_file(const qwen_conversation *conversation,
+                                        const char *file,
+                                        size_t file_length,
+                                        uint32_t flags);
+qwen_status qwen_conversation_restore_file(qwen_conversation *conversation,
+                                           const char *file,
+                                           size_t file_length);
+qwen_status qwen_conversation_save_memory(const qwen_conversation *conversation,
+                                          uint32_t flags,
+                                          void *data,
+                                          size_t capacity,
+                                          size_t *needed);
+qwen_status qwen_conversation_restore_memory(qwen_conversation *conversation,
+                                             const void *data,
+                                             size_t size);
 ]]
 
 local abi = {}
@@ -631,8 +662,8 @@ abi.constants = {
 abi.structs = {
     qwen_model_options = {"struct_size", "flags", "threads", "isa", "log", "log_user", "log_level", "reserved", "weights", "compute", "progress", "user", "prefix_cache_bytes"},
     qwen_model_info = {"struct_size", "has_weights", "has_chat_template", "token_count", "vocab_size", "context_limit", "hidden_size", "layer_count", "threads", "isa", "weight_bytes", "weights", "compute"},
-    qwen_model_cost = {"struct_size", "reserved", "weight_bytes", "mapped_bytes", "session_bytes", "session_start_bytes", "copy_bytes", "scratch_bytes", "kv_fp32_bytes", "kv_fp16_bytes", "kv_int8_bytes"},
     qwen_file_callbacks = {"struct_size", "flags", "open", "read", "close"},
+    qwen_model_cost = {"struct_size", "reserved", "weight_bytes", "mapped_bytes", "session_bytes", "session_start_bytes", "copy_bytes", "scratch_bytes", "kv_fp32_bytes", "kv_fp16_bytes", "kv_int8_bytes"},
     qwen_pack_options = {"struct_size", "flags", "weights", "threads"},
     qwen_pack_info = {"struct_size", "reserved", "file_bytes", "weight_bytes", "fingerprint"},
     qwen_logit_bias = {"token", "bias"},

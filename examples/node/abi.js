@@ -138,6 +138,17 @@ structs.qwen_model_info = koffi.struct('qwen_model_info', {
 });
 koffi.proto('void qwen_release_callback(void *data, size_t length, void *user)');
 koffi.proto('int32_t qwen_read_callback(uint64_t offset, void *buffer, size_t length, void *user)');
+koffi.proto('int32_t qwen_work_callback(uint64_t done, uint64_t total, void *user)');
+koffi.proto('int32_t qwen_file_open_callback(const char *name, size_t length, void **file, uint64_t *size, void *user)');
+koffi.proto('int32_t qwen_file_read_callback(void *file, uint64_t offset, void *buffer, size_t length, void *user)');
+koffi.proto('void qwen_file_close_callback(void *file, void *user)');
+structs.qwen_file_callbacks = koffi.struct('qwen_file_callbacks', {
+  struct_size: 'uint32_t',
+  flags: 'uint32_t',
+  open: 'qwen_file_open_callback *',
+  read: 'qwen_file_read_callback *',
+  close: 'qwen_file_close_callback *',
+});
 structs.qwen_model_cost = koffi.struct('qwen_model_cost', {
   struct_size: 'uint32_t',
   reserved: 'uint32_t',
@@ -150,17 +161,6 @@ structs.qwen_model_cost = koffi.struct('qwen_model_cost', {
   kv_fp32_bytes: 'uint64_t',
   kv_fp16_bytes: 'uint64_t',
   kv_int8_bytes: 'uint64_t',
-});
-koffi.proto('int32_t qwen_work_callback(uint64_t done, uint64_t total, void *user)');
-koffi.proto('int32_t qwen_file_open_callback(const char *name, size_t length, void **file, uint64_t *size, void *user)');
-koffi.proto('int32_t qwen_file_read_callback(void *file, uint64_t offset, void *buffer, size_t length, void *user)');
-koffi.proto('void qwen_file_close_callback(void *file, void *user)');
-structs.qwen_file_callbacks = koffi.struct('qwen_file_callbacks', {
-  struct_size: 'uint32_t',
-  flags: 'uint32_t',
-  open: 'qwen_file_open_callback *',
-  read: 'qwen_file_read_callback *',
-  close: 'qwen_file_close_callback *',
 });
 structs.qwen_pack_options = koffi.struct('qwen_pack_options', {
   struct_size: 'uint32_t',
@@ -317,9 +317,12 @@ const functions = {
   qwen_model_end_tokens: 'qwen_status qwen_model_end_tokens(const qwen_model *model, _Out_ const int32_t **tokens, _Out_ size_t *count)',
   qwen_model_open_memory: 'qwen_status qwen_model_open_memory(const void *data, size_t length, qwen_release_callback *release, void *user, const qwen_model_options *options, _Out_ qwen_model **model)',
   qwen_model_open_reader: 'qwen_status qwen_model_open_reader(uint64_t size, qwen_read_callback *read, void *user, const qwen_model_options *options, _Out_ qwen_model **model)',
-  qwen_model_estimate: 'qwen_status qwen_model_estimate(const uint8_t *path, size_t path_length, const qwen_model_options *options, uint64_t context, _Inout_ qwen_model_cost *cost)',
   qwen_model_warm_up: 'qwen_status qwen_model_warm_up(const qwen_model *model, qwen_work_callback *callback, void *user)',
   qwen_model_open_files: 'qwen_status qwen_model_open_files(const qwen_file_callbacks *files, void *user, const qwen_model_options *options, _Out_ qwen_model **model)',
+  qwen_model_estimate: 'qwen_status qwen_model_estimate(const uint8_t *path, size_t path_length, const qwen_model_options *options, uint64_t context, _Inout_ qwen_model_cost *cost)',
+  qwen_model_estimate_memory: 'qwen_status qwen_model_estimate_memory(const void *data, size_t length, const qwen_model_options *options, uint64_t context, _Inout_ qwen_model_cost *cost)',
+  qwen_model_estimate_reader: 'qwen_status qwen_model_estimate_reader(uint64_t size, qwen_read_callback *read, void *user, const qwen_model_options *options, uint64_t context, _Inout_ qwen_model_cost *cost)',
+  qwen_model_estimate_files: 'qwen_status qwen_model_estimate_files(const qwen_file_callbacks *files, void *user, const qwen_model_options *options, uint64_t context, _Inout_ qwen_model_cost *cost)',
   qwen_pack: 'qwen_status qwen_pack(const uint8_t *source, size_t source_length, const uint8_t *destination, size_t destination_length, const qwen_pack_options *options, qwen_work_callback *callback, void *user, _Inout_ qwen_pack_info *info)',
   qwen_pack_verify: 'qwen_status qwen_pack_verify(const uint8_t *path, size_t path_length, qwen_work_callback *callback, void *user)',
   qwen_tokenize: 'qwen_status qwen_tokenize(const qwen_model *model, const uint8_t *text, size_t length, uint32_t flags, _Out_ int32_t *tokens, size_t capacity, _Out_ size_t *needed)',
@@ -390,20 +393,24 @@ const functions = {
   qwen_conversation_add: 'qwen_status qwen_conversation_add(qwen_conversation *conversation, const uint8_t *json, size_t length)',
   qwen_conversation_add_text: 'qwen_status qwen_conversation_add_text(qwen_conversation *conversation, const uint8_t *role, size_t role_length, const uint8_t *text, size_t length)',
   qwen_conversation_add_tool_result: 'qwen_status qwen_conversation_add_tool_result(qwen_conversation *conversation, const uint8_t *id, size_t id_length, const uint8_t *result, size_t length)',
+  qwen_conversation_history: 'qwen_status qwen_conversation_history(const qwen_conversation *conversation, _Out_ uint8_t *json, size_t capacity, _Out_ size_t *needed)',
+  qwen_conversation_set_history: 'qwen_status qwen_conversation_set_history(qwen_conversation *conversation, const uint8_t *json, size_t length)',
+  qwen_conversation_cancel: 'qwen_status qwen_conversation_cancel(const qwen_conversation *conversation)',
+  qwen_conversation_cancel_clear: 'qwen_status qwen_conversation_cancel_clear(qwen_conversation *conversation)',
   qwen_conversation_send: 'qwen_status qwen_conversation_send(qwen_conversation *conversation, const uint8_t *json, size_t length, _Out_ size_t *total, _Out_ size_t *computed)',
   qwen_conversation_send_text: 'qwen_status qwen_conversation_send_text(qwen_conversation *conversation, const uint8_t *text, size_t length, _Out_ size_t *total, _Out_ size_t *computed)',
   qwen_conversation_regenerate: 'qwen_status qwen_conversation_regenerate(qwen_conversation *conversation, _Out_ size_t *total, _Out_ size_t *computed)',
   qwen_conversation_settle: 'qwen_status qwen_conversation_settle(qwen_conversation *conversation, _Out_ size_t *total, _Out_ size_t *computed)',
   qwen_conversation_resume: 'qwen_status qwen_conversation_resume(qwen_conversation *conversation)',
   qwen_conversation_undo: 'qwen_status qwen_conversation_undo(qwen_conversation *conversation, _Out_ size_t *removed)',
-  qwen_conversation_history: 'qwen_status qwen_conversation_history(const qwen_conversation *conversation, _Out_ uint8_t *json, size_t capacity, _Out_ size_t *needed)',
-  qwen_conversation_set_history: 'qwen_status qwen_conversation_set_history(qwen_conversation *conversation, const uint8_t *json, size_t length)',
-  qwen_conversation_cancel: 'qwen_status qwen_conversation_cancel(const qwen_conversation *conversation)',
-  qwen_conversation_cancel_clear: 'qwen_status qwen_conversation_cancel_clear(qwen_conversation *conversation)',
   qwen_conversation_next: 'qwen_status qwen_conversation_next(qwen_conversation *conversation, _Inout_ qwen_piece *piece)',
   qwen_conversation_enqueue: 'qwen_status qwen_conversation_enqueue(qwen_conversation *conversation, const uint8_t *json, size_t length, _Out_ size_t *total, _Out_ size_t *remaining)',
   qwen_conversation_enqueue_text: 'qwen_status qwen_conversation_enqueue_text(qwen_conversation *conversation, const uint8_t *text, size_t length, _Out_ size_t *total, _Out_ size_t *remaining)',
   qwen_conversation_step: 'qwen_status qwen_conversation_step(qwen_conversation *conversation, uint64_t budget_us, _Inout_ qwen_piece *piece, _Out_ size_t *remaining)',
+  qwen_conversation_save_file: 'qwen_status qwen_conversation_save_file(const qwen_conversation *conversation, const uint8_t *file, size_t file_length, uint32_t flags)',
+  qwen_conversation_restore_file: 'qwen_status qwen_conversation_restore_file(qwen_conversation *conversation, const uint8_t *file, size_t file_length)',
+  qwen_conversation_save_memory: 'qwen_status qwen_conversation_save_memory(const qwen_conversation *conversation, uint32_t flags, void *data, size_t capacity, _Out_ size_t *needed)',
+  qwen_conversation_restore_memory: 'qwen_status qwen_conversation_restore_memory(qwen_conversation *conversation, const void *data, size_t size)',
 };
 
 // Opens the library and binds every function.

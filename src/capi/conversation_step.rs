@@ -4,7 +4,8 @@ use std::ffi::c_char;
 use std::time::Duration;
 
 use super::arguments::{Out, bytes, fill, text};
-use super::conversation::{Talk, qwen_conversation, start, with_session};
+use super::conversation::{Talk, qwen_conversation, with_session};
+use super::conversation_turn::start;
 use super::guard::call;
 use super::handle;
 use super::pieces::{EMPTY, qwen_piece};

@@ -7,7 +7,7 @@ use super::arguments::{Out, Sized32, flags, options};
 use super::guard::call;
 use super::handle;
 use super::model::{model_options, open_progress, qwen_model, qwen_model_options};
-use super::status::{Failure, QWEN_OK, qwen_status};
+use super::status::{Failure, QWEN_OK, Result, qwen_status};
 use super::user::User;
 use crate::checkpoint::{HostFile, HostFolder};
 use crate::{Error, ErrorKind, Model};
@@ -154,6 +154,27 @@ impl Drop for File {
     }
 }
 
+/// The folder of the host.
+///
+/// # Safety
+/// As [`options`]; the host gave the callbacks for being called with `user`.
+pub(super) unsafe fn host_folder(
+    files: *const qwen_file_callbacks,
+    user: *mut c_void,
+) -> Result<Box<dyn HostFolder>> {
+    if files.is_null() {
+        return Err(Failure::argument("`files` is NULL"));
+    }
+    // SAFETY: the caller's promise.
+    let given = unsafe { options(files) }?;
+    flags(given.flags, 0)?;
+    let (Some(open), Some(read)) = (given.open, given.read) else {
+        return Err(Failure::argument("`open` and `read` of `files` must be set"));
+    };
+    let calls = Calls { open, read, close: given.close };
+    Ok(Box::new(Folder { calls, user: User::new(user) }))
+}
+
 /// Opens a Hugging Face folder that the host reads: out of a pak file, decrypting, from a
 /// network. The files are those of qwen_model_open(), but for weights: model.safetensors, else
 /// what model.safetensors.index.json names. Further templates in additional_chat_templates/
@@ -183,18 +204,9 @@ pub unsafe extern "C" fn qwen_model_open_files(
     call(|| unsafe {
         let out = Out::new("model", model)?;
         out.set(null_mut());
-        if files.is_null() {
-            return Err(Failure::argument("`files` is NULL"));
-        }
-        let given = self::options(files)?;
-        flags(given.flags, 0)?;
-        let (Some(open), Some(read)) = (given.open, given.read) else {
-            return Err(Failure::argument("`open` and `read` of `files` must be set"));
-        };
-        let calls = Calls { open, read, close: given.close };
+        let folder = host_folder(files, user)?;
         let mut progress = open_progress(options)?;
         let options = model_options(options)?;
-        let folder = Box::new(Folder { calls, user: User::new(user) });
         let model = Model::open_host(folder, &options, &mut progress)?;
         out.set(handle::create(model, ()));
         Ok(QWEN_OK)

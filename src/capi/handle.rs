@@ -113,7 +113,11 @@ pub(super) unsafe fn free<T: Object>(handle: *mut T::Public) {
 pub(super) unsafe fn read<T: Object>(handle: *const T::Public) -> Result<Reader<T>> {
     // SAFETY: the caller's promise.
     let slot = unsafe { find::<T>(handle) }?;
-    enter(slot, READER, CLOSED | WRITER)?;
+    read_slot(slot, CLOSED)
+}
+
+fn read_slot<T: Object>(slot: &'static Slot<T>, closed: u64) -> Result<Reader<T>> {
+    enter(slot, READER, closed | WRITER)?;
     let reader = Reader { inside: Inside { slot, unit: READER } };
     slot.check_health()?;
     Ok(reader)
@@ -304,6 +308,11 @@ impl<T: Object> Visit<T> {
 pub(super) struct Hold<T: Object>(Visit<T>);
 
 impl<T: Object> Hold<T> {
+    /// As [`read`].
+    pub(super) fn read(&self) -> Result<Reader<T>> {
+        read_slot(self.0.inside.slot, 0)
+    }
+
     /// As [`write`].
     pub(super) fn write(&self) -> Result<Writer<T>> {
         write_slot(self.0.inside.slot, 0)

@@ -6,7 +6,7 @@
 //! | `guard` | the wall that no panic passes |
 //! | `handle` | opaque handles: kind, life, exclusive and shared use |
 //! | `arguments` | checked pointers, strings, arrays, option structs |
-//! | `version`, `model`, `open`, `files`, `pack`, `tokens`, `stream`, `chat`, `sampling`, `session`, `feed`, `branch`, `reuse`, `save`, `step`, `statistics`, `logits`, `score`, `conversation`, `pieces`, `conversation_step` | one section of the header each |
+//! | `version`, `model`, `open`, `files`, `estimate`, `pack`, `tokens`, `stream`, `chat`, `sampling`, `session`, `feed`, `branch`, `reuse`, `save`, `step`, `statistics`, `logits`, `score`, `conversation`, `conversation_turn`, `pieces`, `conversation_step`, `conversation_save` | one section of the header each |
 //!
 //! `include/qwen35.h` is generated from the doc comments here (`make header`), so they are
 //! written for C programmers.
@@ -20,7 +20,10 @@ mod arguments;
 mod branch;
 mod chat;
 mod conversation;
+mod conversation_save;
 mod conversation_step;
+mod conversation_turn;
+mod estimate;
 mod feed;
 mod files;
 mod guard;

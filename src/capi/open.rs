@@ -1,14 +1,14 @@
-//! Opening from memory and through the host's reads; what a model costs; warming up.
+//! Opening from memory and through the host's reads; warming up.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::c_void;
 use std::ops::ControlFlow;
 use std::ptr::null_mut;
 
-use super::arguments::{Out, Sized32, array, fill};
+use super::arguments::{Out, array};
 use super::guard::call;
 use super::handle;
-use super::model::{User, file_path, model_options, open_progress, qwen_model, qwen_model_options};
-use super::status::{Failure, QWEN_OK, qwen_status};
+use super::model::{User, model_options, open_progress, qwen_model, qwen_model_options};
+use super::status::{Failure, QWEN_OK, Result, qwen_status};
 use crate::checkpoint::HostMemory;
 use crate::{Error, ErrorKind, Model};
 
@@ -31,45 +31,6 @@ pub type qwen_read_callback = Option<
 /// return: an exception or longjmp() through the library is undefined.
 pub type qwen_work_callback =
     Option<unsafe extern "C" fn(done: u64, total: u64, user: *mut c_void) -> i32>;
-
-/// What a model takes in memory, in bytes, see qwen_model_estimate(). The tokenizer (some
-/// 10 MB at the published vocabulary) comes on top. Set struct_size before asking.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct qwen_model_cost {
-    /// sizeof(qwen_model_cost)
-    pub struct_size: u32,
-    /// 0.
-    pub reserved: u32,
-    /// Weights in use.
-    pub weight_bytes: u64,
-    /// Of those, what is mapped from a file: memory the operating system can take back and
-    /// shares between processes.
-    pub mapped_bytes: u64,
-    /// A session that holds the number of tokens asked for, with QWEN_KV_AUTO.
-    pub session_bytes: u64,
-    /// Of those, what it takes at the start. The rest comes with its tokens, in pages of 64.
-    pub session_start_bytes: u64,
-    /// What each copy of a session, and each position that it can go back to, takes beyond
-    /// the pages that are shared.
-    pub copy_bytes: u64,
-    /// Scratch memory for each session that computes at the same time as others. It is kept
-    /// for the next ones.
-    pub scratch_bytes: u64,
-    /// The keys and values of the number of tokens asked for, in FP32: the part of
-    /// session_bytes that the kv of qwen_session_options changes.
-    pub kv_fp32_bytes: u64,
-    /// The same in FP16.
-    pub kv_fp16_bytes: u64,
-    /// The same in INT8.
-    pub kv_int8_bytes: u64,
-}
-
-// SAFETY: integers only, struct_size first.
-unsafe impl Sized32 for qwen_model_cost {
-    const NAME: &'static str = "qwen_model_cost";
-    const FIRST_SIZE: usize = 56;
-}
 
 /// Memory of the host. Dropping it calls the host.
 struct Lent {
@@ -168,65 +129,11 @@ pub unsafe extern "C" fn qwen_model_open_reader(
     call(|| unsafe {
         let out = Out::new("model", model)?;
         out.set(null_mut());
-        let read = read.ok_or_else(|| Failure::argument("`read` is NULL"))?;
         let mut progress = open_progress(options)?;
         let options = model_options(options)?;
-        let mut read = |offset: u64, buffer: &mut [u8]| match read(
-            offset,
-            buffer.as_mut_ptr().cast(),
-            buffer.len(),
-            user,
-        ) {
-            0 => Ok(()),
-            code => Err(Error::new(
-                ErrorKind::Io,
-                format!("the host's read of {} bytes at {offset} failed with {code}", buffer.len()),
-            )),
-        };
+        let mut read = host_read(read, user)?;
         let model = Model::open_reader(size, &mut read, &options, &mut progress)?;
         out.set(handle::create(model, ()));
-        Ok(QWEN_OK)
-    })
-}
-
-/// Says what a model and a session on it will take in memory, before it is opened. Headers
-/// are read and checked as by qwen_model_open(), weights are not read.
-///
-/// path, path_length: as for qwen_model_open().
-/// options: those it will be opened with, used during the call; NULL for the defaults.
-/// context: tokens of the session. 0: as many as the model was made for.
-/// cost: filled as far as its struct_size reaches, which must be set; owned by the caller.
-///
-/// Returns as qwen_model_open().
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn qwen_model_estimate(
-    path: *const c_char,
-    path_length: usize,
-    options: *const qwen_model_options,
-    context: u64,
-    cost: *mut qwen_model_cost,
-) -> qwen_status {
-    // SAFETY: pointers are NULL or as the header asks for.
-    call(|| unsafe {
-        Out::new("cost", cost)?;
-        let path = file_path("path", path, path_length)?;
-        let options = model_options(options)?;
-        let context = usize::try_from(context).unwrap_or(usize::MAX);
-        let estimate = Model::estimate(path, &options, context)?;
-        let value = qwen_model_cost {
-            struct_size: 0,
-            reserved: 0,
-            weight_bytes: estimate.weights,
-            mapped_bytes: estimate.mapped,
-            session_bytes: estimate.session,
-            session_start_bytes: estimate.session_start,
-            copy_bytes: estimate.mark,
-            scratch_bytes: estimate.scratch,
-            kv_fp32_bytes: estimate.kv.f32,
-            kv_fp16_bytes: estimate.kv.f16,
-            kv_int8_bytes: estimate.kv.i8,
-        };
-        fill("cost", cost, &value)?;
         Ok(QWEN_OK)
     })
 }
@@ -252,6 +159,28 @@ pub unsafe extern "C" fn qwen_model_warm_up(
         let mut progress = work_progress(callback, user);
         model.warm_up(&mut |done, total| progress(done as u64, total as u64))?;
         Ok(QWEN_OK)
+    })
+}
+
+/// The host's reads of a packed file.
+///
+/// # Safety
+/// The host gave `read` for being called with `user` on this thread.
+pub(super) unsafe fn host_read(
+    read: qwen_read_callback,
+    user: *mut c_void,
+) -> Result<impl FnMut(u64, &mut [u8]) -> crate::Result<()>> {
+    let read = read.ok_or_else(|| Failure::argument("`read` is NULL"))?;
+    Ok(move |offset: u64, buffer: &mut [u8]| {
+        let (to, length) = (buffer.as_mut_ptr().cast(), buffer.len());
+        // SAFETY: the caller's promise; `length` bytes are writable.
+        match unsafe { read(offset, to, length, user) } {
+            0 => Ok(()),
+            code => Err(Error::new(
+                ErrorKind::Io,
+                format!("the host's read of {length} bytes at {offset} failed with {code}"),
+            )),
+        }
     })
 }
 

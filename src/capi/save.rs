@@ -17,7 +17,7 @@ use crate::session::SaveOptions;
 /// 0.8B), but the next turn of a conversation computes the whole history again.
 pub const QWEN_SAVE_WITHOUT_MARKS: u32 = 0x1;
 
-fn save_options(value: u32) -> Result<SaveOptions> {
+pub(super) fn save_options(value: u32) -> Result<SaveOptions> {
     Ok(SaveOptions { without_marks: flags(value, QWEN_SAVE_WITHOUT_MARKS)? != 0 })
 }
 
@@ -25,7 +25,7 @@ fn save_options(value: u32) -> Result<SaveOptions> {
 ///
 /// # Safety
 /// As [`bytes`].
-unsafe fn path<'a>(file: *const c_char, length: usize) -> Result<&'a Path> {
+pub(super) unsafe fn path<'a>(file: *const c_char, length: usize) -> Result<&'a Path> {
     // SAFETY: the caller's promise.
     let name = unsafe { bytes("file", file, length) }?;
     if name.is_empty() || name.contains(&0) {

@@ -83,6 +83,25 @@ impl Mapping {
         Ok(Mapping::Own(map.make_read_only().map_err(|_| refused())?))
     }
 
+    /// As [`Mapping::filled`], for a `fill` that leaves most bytes as they are, zeros, which then
+    /// take no memory, only room among the addresses.
+    ///
+    /// # Errors
+    /// As [`Mapping::filled`].
+    pub(crate) fn sparse(
+        length: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<()>,
+    ) -> Result<Mapping> {
+        let refused = || Error::out_of_memory("the address space of a file", length);
+        if length == 0 || length > isize::MAX as usize {
+            return Err(refused());
+        }
+        let mut map =
+            MmapOptions::new().len(length).no_reserve_swap().map_anon().map_err(|_| refused())?;
+        fill(&mut map)?;
+        Ok(Mapping::Own(map.make_read_only().map_err(|_| refused())?))
+    }
+
     /// The bytes of the file.
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {

@@ -4,21 +4,24 @@
 //! computed. Sending renders all messages by the checkpoint's template and feeds them, which
 //! costs the new tokens only ([`Session::feed_chat`]). So a conversation can go on over a fork of
 //! its session, a restored one or an empty one; only a reply in progress belongs to the session it
-//! was started on.
+//! was started on (and is saved and restored with it, see [`Conversation::save`]).
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | [`reply`] | the text of a reply to thoughts, text and calls: a parser without a model |
 //! | [`tools`] | arguments by the tools' schemas |
 //! | `turn` | one reply while it is made |
+//! | `save` | all of it as bytes, and back |
 
 pub mod reply;
+mod save;
 pub mod tools;
 mod turn;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+pub(crate) use save::MAGIC as SAVED_MAGIC;
 pub use turn::{Finish, Piece, ToolCall};
 
 use crate::chat::{ChatRequest, Json, json_get};
@@ -26,6 +29,7 @@ use crate::engine::{ChatEncoding, Model};
 use crate::session::{Extent, Fed, Session};
 use crate::{Error, Result};
 use reply::StopFilter;
+use save::numbered;
 use tools::Tools;
 use turn::{Limits, Turn};
 
@@ -405,6 +409,8 @@ impl Conversation {
         }
     }
 }
+
+numbered!(ChatEncoding { Safe, AsTransformers });
 
 /// How a session gets a conversation: at once, or to be computed in steps.
 type Feed = fn(&mut Session, &ChatRequest, ChatEncoding) -> Result<Fed>;

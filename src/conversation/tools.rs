@@ -16,6 +16,7 @@
 //! Without a type, for an unknown parameter or an unknown tool, values stay text.
 
 use super::reply::RawCall;
+use super::save::fields;
 use crate::chat::Json;
 use crate::chat::json_get as get;
 
@@ -31,6 +32,9 @@ struct Tool {
     /// The JSON schema of the arguments.
     parameters: Json,
 }
+
+fields!(Tools { tools });
+fields!(Tool { name, parameters });
 
 /// A `$ref` may lead to another; a circle ends here.
 const MOST_REFERENCES: usize = 16;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::reply::{Event, RawCall, ReplyParser, StopFilter};
+use super::save::fields;
 use super::tools::Tools;
 use crate::chat::Json;
 use crate::engine::Model;
@@ -98,6 +99,9 @@ pub(super) struct Turn {
     /// The reply before it was ended, if it can be gone on with.
     open: Option<Box<Turn>>,
 }
+
+/// What closes thoughts: at the start of a line, and elsewhere.
+pub(super) const CLOSINGS: [&str; 2] = ["</think>\n\n", "\n</think>\n\n"];
 
 impl Turn {
     /// The reply to what `session` holds, in a conversation with `first_call` calls before.
@@ -240,8 +244,7 @@ impl Turn {
         let closing = match self.closing {
             Some(closing) => closing,
             None => {
-                let at_line_start = self.parser.is_at_line_start();
-                let closing = if at_line_start { "</think>\n\n" } else { "\n</think>\n\n" };
+                let closing = CLOSINGS[usize::from(!self.parser.is_at_line_start())];
                 let mut ids = Vec::new();
                 session.model().tokenizer().encode(closing, AddedTokens::Honour, &mut ids);
                 session.enqueue_output(&ids)?;
@@ -438,3 +441,27 @@ fn opens_thoughts(model: &Model, prompt: &[u32]) -> bool {
         None => false,
     }
 }
+
+fields!(Limits { thinking_budget, max_tokens });
+fields!(ToolCall { id, name, arguments, raw, whole, problem });
+fields!(Turn {
+    limits,
+    tools,
+    decoder,
+    parser,
+    stop,
+    thoughts,
+    text,
+    calls,
+    first_call,
+    pieces,
+    again,
+    made,
+    thought,
+    position,
+    last,
+    closing,
+    lost,
+    finish,
+    open,
+});

@@ -1,12 +1,14 @@
 //! What a model will cost in memory, from its headers alone.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::{ModelOptions, Origin};
-use crate::Result;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::packed::PackedFile;
+use crate::checkpoint::{Checkpoint, HostFolder};
 use crate::kernels::KvElement;
 use crate::model::{WeightFormat, loaded_bytes, sizes};
+use crate::{Error, Result};
 
 /// Memory of a model and of a session on it, in bytes. The tokenizer (some 10 MB at the
 /// published vocabulary) and the code come on top.
@@ -70,7 +72,64 @@ impl super::Model {
     /// # Errors
     /// As [`Model::open`](super::Model::open).
     pub fn estimate(path: &Path, options: &ModelOptions, context: usize) -> Result<Estimate> {
-        let origin = Origin::open(path)?;
+        Self::estimate_origin(&Origin::open(path)?, options, context)
+    }
+
+    /// As [`Model::estimate`](super::Model::estimate) for a packed file in memory, which
+    /// [`Model::open_memory`](super::Model::open_memory) is to open. Nothing is mapped then: the
+    /// weights are the host's memory where that is used as it is.
+    ///
+    /// # Errors
+    /// As [`Model::open_memory`](super::Model::open_memory).
+    pub fn estimate_memory(
+        file: &[u8],
+        options: &ModelOptions,
+        context: usize,
+    ) -> Result<Estimate> {
+        let mut read = |offset: u64, to: &mut [u8]| {
+            let start = usize::try_from(offset).unwrap_or(usize::MAX);
+            let part = file.get(start..).and_then(|rest| rest.get(..to.len()));
+            to.copy_from_slice(part.ok_or_else(|| Error::internal("a read beyond the file"))?);
+            Ok(())
+        };
+        Self::estimate_reader(file.len() as u64, &mut read, options, context)
+    }
+
+    /// As [`Model::estimate`](super::Model::estimate) for a packed file of `size` bytes that
+    /// the host reads. Large weights are not read. Nothing is mapped then.
+    ///
+    /// # Errors
+    /// As [`Model::open_reader`](super::Model::open_reader).
+    pub fn estimate_reader(
+        size: u64,
+        read: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
+        options: &ModelOptions,
+        context: usize,
+    ) -> Result<Estimate> {
+        let file = PackedFile::outline(size, read)?;
+        let estimate = Self::estimate_origin(&Origin::Packed(Arc::new(file)), options, context)?;
+        Ok(Estimate { mapped: 0, ..estimate })
+    }
+
+    /// As [`Model::estimate`](super::Model::estimate) for a folder that the host reads: of
+    /// weight files, the headers. Nothing is mapped then.
+    ///
+    /// # Errors
+    /// As [`Model::open_host`](super::Model::open_host).
+    pub fn estimate_host(
+        folder: Box<dyn HostFolder>,
+        options: &ModelOptions,
+        context: usize,
+    ) -> Result<Estimate> {
+        let estimate = Self::estimate_origin(&Origin::host(folder)?, options, context)?;
+        Ok(Estimate { mapped: 0, ..estimate })
+    }
+
+    fn estimate_origin(
+        origin: &Origin,
+        options: &ModelOptions,
+        context: usize,
+    ) -> Result<Estimate> {
         if options.tokenizer_only {
             origin.tokenizer()?;
             return Ok(Estimate {

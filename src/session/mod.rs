@@ -31,6 +31,7 @@ pub use edit::LogitsHook;
 pub use marks::{DEFAULT_MARKS, MarkInfo};
 pub use overflow::Overflow;
 pub use prefix::Fed;
+pub(crate) use save::{MAGIC as SAVED_MAGIC, replace_file};
 pub use save::{MAX_ATTACHMENT, SaveOptions};
 pub use score::{Pooling, Score};
 pub use step::Step;

@@ -70,6 +70,15 @@ impl Session {
         Ok(Fed { total: ids.len(), computed, cached, ..Fed::default() })
     }
 
+    /// After a restoration: the marks that input which waits is worth.
+    pub(super) fn mark_queued_turns(&mut self) {
+        let first = self.tokens.len() - self.queued();
+        let mut turns = if self.has_input() { self.turns_to_mark(&self.tokens) } else { [None; 3] };
+        // What was computed before has its marks already.
+        turns.iter_mut().for_each(|turn| *turn = turn.filter(|(at, _)| *at > first));
+        self.stepping.turns = turns;
+    }
+
     /// Makes the mark that belongs to the state's position, if one does.
     pub(super) fn mark_turn(&mut self) -> Result<()> {
         let here = self.state.position;

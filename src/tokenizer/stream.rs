@@ -71,6 +71,22 @@ impl StreamDecoder {
         }
     }
 
+    /// The bytes that are held back.
+    pub(crate) fn held(&self) -> &[u8] {
+        &self.held[..self.len]
+    }
+
+    /// A decoder that holds `bytes` back; `None` if they are no beginning of a character.
+    pub(crate) fn with_held(special: Special, bytes: &[u8]) -> Option<Self> {
+        let is_beginning = match std::str::from_utf8(bytes) {
+            Ok(text) => text.is_empty(),
+            Err(error) => error.valid_up_to() == 0 && error.error_len().is_none(),
+        };
+        let mut held = [0; 3];
+        held.get_mut(..bytes.len()).filter(|_| is_beginning)?.copy_from_slice(bytes);
+        Some(Self { special, held, len: bytes.len() })
+    }
+
     /// Whether bytes of an incomplete character are held back.
     pub fn is_holding(&self) -> bool {
         self.len > 0

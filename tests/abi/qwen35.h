@@ -436,7 +436,7 @@ qwen_status qwen_model_end_tokens(const qwen_model *model,
       QWEN_WEIGHTS_STORED, QWEN_COMPUTE_AUTO }
 
 /* ======================================================================================
- * Other ways to open, and what it costs
+ * Other ways to open
  * ====================================================================================== */
 
 /**
@@ -456,47 +456,6 @@ typedef int32_t (*qwen_read_callback)(uint64_t offset,
                                       void *buffer,
                                       size_t length,
                                       void *user);
-
-/**
- * What a model takes in memory, in bytes, see qwen_model_estimate(). The tokenizer (some
- * 10 MB at the published vocabulary) comes on top. Set struct_size before asking.
- */
-typedef struct {
-    /** sizeof(qwen_model_cost) */
-    uint32_t struct_size;
-    /** 0. */
-    uint32_t reserved;
-    /** Weights in use. */
-    uint64_t weight_bytes;
-    /**
-     * Of those, what is mapped from a file: memory the operating system can take back and
-     * shares between processes.
-     */
-    uint64_t mapped_bytes;
-    /** A session that holds the number of tokens asked for, with QWEN_KV_AUTO. */
-    uint64_t session_bytes;
-    /** Of those, what it takes at the start. The rest comes with its tokens, in pages of 64. */
-    uint64_t session_start_bytes;
-    /**
-     * What each copy of a session, and each position that it can go back to, takes beyond
-     * the pages that are shared.
-     */
-    uint64_t copy_bytes;
-    /**
-     * Scratch memory for each session that computes at the same time as others. It is kept
-     * for the next ones.
-     */
-    uint64_t scratch_bytes;
-    /**
-     * The keys and values of the number of tokens asked for, in FP32: the part of
-     * session_bytes that the kv of qwen_session_options changes.
-     */
-    uint64_t kv_fp32_bytes;
-    /** The same in FP16. */
-    uint64_t kv_fp16_bytes;
-    /** The same in INT8. */
-    uint64_t kv_int8_bytes;
-} qwen_model_cost;
 
 /**
  * Called on the calling thread during long calls: done of total, in what the function says.
@@ -547,23 +506,6 @@ qwen_status qwen_model_open_reader(uint64_t size,
                                    qwen_model **model);
 
 /**
- * Says what a model and a session on it will take in memory, before it is opened. Headers
- * are read and checked as by qwen_model_open(), weights are not read.
- *
- * path, path_length: as for qwen_model_open().
- * options: those it will be opened with, used during the call; NULL for the defaults.
- * context: tokens of the session. 0: as many as the model was made for.
- * cost: filled as far as its struct_size reaches, which must be set; owned by the caller.
- *
- * Returns as qwen_model_open().
- */
-qwen_status qwen_model_estimate(const char *path,
-                                size_t path_length,
-                                const qwen_model_options *options,
-                                uint64_t context,
-                                qwen_model_cost *cost);
-
-/**
  * Does once what the first prompt would wait for: reads all weights, makes scratch memory,
  * wakes the threads. It takes about as long as the first token, which on a cold disk is the
  * time to read the weights.
@@ -577,10 +519,6 @@ qwen_status qwen_model_estimate(const char *path,
 qwen_status qwen_model_warm_up(const qwen_model *model,
                                qwen_work_callback callback,
                                void *user);
-
-/** For qwen_model_estimate(). */
-#define QWEN_MODEL_COST_INIT \
-    { (uint32_t)sizeof(qwen_model_cost), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* ======================================================================================
  * A folder that the host reads
@@ -674,6 +612,119 @@ qwen_status qwen_model_open_files(const qwen_file_callbacks *files,
 /** The callbacks: set open and read. */
 #define QWEN_FILE_CALLBACKS_INIT \
     { (uint32_t)sizeof(qwen_file_callbacks), 0, NULL, NULL, NULL }
+
+/* ======================================================================================
+ * What a model costs
+ * ====================================================================================== */
+
+/**
+ * What a model takes in memory, in bytes, see qwen_model_estimate(). The tokenizer (some
+ * 10 MB at the published vocabulary) comes on top. Set struct_size before asking.
+ */
+typedef struct {
+    /** sizeof(qwen_model_cost) */
+    uint32_t struct_size;
+    /** 0. */
+    uint32_t reserved;
+    /** Weights in use. */
+    uint64_t weight_bytes;
+    /**
+     * Of those, what is mapped from a file: memory the operating system can take back and
+     * shares between processes.
+     */
+    uint64_t mapped_bytes;
+    /** A session that holds the number of tokens asked for, with QWEN_KV_AUTO. */
+    uint64_t session_bytes;
+    /** Of those, what it takes at the start. The rest comes with its tokens, in pages of 64. */
+    uint64_t session_start_bytes;
+    /**
+     * What each copy of a session, and each position that it can go back to, takes beyond
+     * the pages that are shared.
+     */
+    uint64_t copy_bytes;
+    /**
+     * Scratch memory for each session that computes at the same time as others. It is kept
+     * for the next ones.
+     */
+    uint64_t scratch_bytes;
+    /**
+     * The keys and values of the number of tokens asked for, in FP32: the part of
+     * session_bytes that the kv of qwen_session_options changes.
+     */
+    uint64_t kv_fp32_bytes;
+    /** The same in FP16. */
+    uint64_t kv_fp16_bytes;
+    /** The same in INT8. */
+    uint64_t kv_int8_bytes;
+} qwen_model_cost;
+
+/**
+ * Says what a model and a session on it will take in memory, before it is opened. Headers
+ * are read and checked as by qwen_model_open(), weights are not read.
+ *
+ * path, path_length: as for qwen_model_open().
+ * options: those it will be opened with, used during the call; NULL for the defaults.
+ * context: tokens of the session. 0: as many as the model was made for.
+ * cost: filled as far as its struct_size reaches, which must be set; owned by the caller.
+ *
+ * Returns as qwen_model_open().
+ */
+qwen_status qwen_model_estimate(const char *path,
+                                size_t path_length,
+                                const qwen_model_options *options,
+                                uint64_t context,
+                                qwen_model_cost *cost);
+
+/**
+ * The same for a packed file in memory that qwen_model_open_memory() is to open. Nothing is
+ * mapped. Where that function uses the memory as it is, weight_bytes are not taken on top
+ * of it.
+ *
+ * data, length: the file, used during the call.
+ * options, context, cost: as for qwen_model_estimate().
+ *
+ * Returns as qwen_model_open_memory().
+ */
+qwen_status qwen_model_estimate_memory(const void *data,
+                                       size_t length,
+                                       const qwen_model_options *options,
+                                       uint64_t context,
+                                       qwen_model_cost *cost);
+
+/**
+ * The same for a packed file that the host reads, which qwen_model_open_reader() is to open.
+ * All but large weights is read, some 10 MB at the published vocabulary. Nothing is mapped.
+ *
+ * size, read, user: as for qwen_model_open_reader(); used during the call.
+ * options, context, cost: as for qwen_model_estimate().
+ *
+ * Returns as qwen_model_open_reader().
+ */
+qwen_status qwen_model_estimate_reader(uint64_t size,
+                                       qwen_read_callback read,
+                                       void *user,
+                                       const qwen_model_options *options,
+                                       uint64_t context,
+                                       qwen_model_cost *cost);
+
+/**
+ * The same for a folder that the host reads, which qwen_model_open_files() is to open. Small
+ * files are read whole, of weight files the headers. Nothing is mapped.
+ *
+ * files, user: as for qwen_model_open_files(); used during the call.
+ * options, context, cost: as for qwen_model_estimate().
+ *
+ * Returns as qwen_model_open_files(). All files that were opened are closed again.
+ */
+qwen_status qwen_model_estimate_files(const qwen_file_callbacks *files,
+                                      void *user,
+                                      const qwen_model_options *options,
+                                      uint64_t context,
+                                      qwen_model_cost *cost);
+
+/** For qwen_model_estimate(). */
+#define QWEN_MODEL_COST_INIT \
+    { (uint32_t)sizeof(qwen_model_cost), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* ======================================================================================
  * Packed files
@@ -2303,6 +2354,57 @@ qwen_status qwen_conversation_add_tool_result(qwen_conversation *conversation,
                                               size_t length);
 
 /**
+ * The messages so far as a JSON array, the system's included: what
+ * qwen_conversation_set_history() and qwen_chat_render() read. A reply is among them once
+ * it has ended, with "reasoning_content" and "tool_calls" where it has them.
+ *
+ * json, capacity, needed: a buffer of the caller, see Buffers; sizes in bytes.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_BUFFER_TOO_SMALL; QWEN_ERROR_INVALID_ARGUMENT.
+ */
+qwen_status qwen_conversation_history(const qwen_conversation *conversation,
+                                      char *json,
+                                      size_t capacity,
+                                      size_t *needed);
+
+/**
+ * Replaces all messages, the system's included. A reply in progress is dropped.
+ *
+ * json, length: an array of messages, used during the call.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT, which leaves the conversation as before.
+ */
+qwen_status qwen_conversation_set_history(qwen_conversation *conversation,
+                                          const char *json,
+                                          size_t length);
+
+/**
+ * Cancels the call in progress on a conversation, or the next one if none is, as
+ * qwen_session_cancel() does on its session. Any thread may call it at any time.
+ *
+ * Returns QWEN_OK, or QWEN_ERROR_INVALID_HANDLE.
+ */
+qwen_status qwen_conversation_cancel(const qwen_conversation *conversation);
+
+/**
+ * Forgets a cancel that no call has answered, as qwen_session_cancel_clear() does for the
+ * session.
+ *
+ * Returns QWEN_OK, whether there was one or not; QWEN_ERROR_BUSY during a call.
+ */
+qwen_status qwen_conversation_cancel_clear(qwen_conversation *conversation);
+
+/** Default options: qwen_conversation_options options =
+    QWEN_CONVERSATION_OPTIONS_INIT; */
+#define QWEN_CONVERSATION_OPTIONS_INIT \
+    { (uint32_t)sizeof(qwen_conversation_options), 0, QWEN_THINKING_DEFAULT, 0, 0, 0, \
+      NULL, 0, NULL, 0, NULL, NULL }
+
+/* ======================================================================================
+ * Conversation: turns
+ * ====================================================================================== */
+
+/**
  * Adds messages and starts the reply to all so far: reads what the session does not hold
  * yet. The reply then comes from qwen_conversation_next().
  *
@@ -2384,53 +2486,6 @@ qwen_status qwen_conversation_resume(qwen_conversation *conversation);
  * computed from where the messages still agree.
  */
 qwen_status qwen_conversation_undo(qwen_conversation *conversation, size_t *removed);
-
-/**
- * The messages so far as a JSON array, the system's included: what
- * qwen_conversation_set_history() and qwen_chat_render() read. A reply is among them once
- * it has ended, with "reasoning_content" and "tool_calls" where it has them.
- *
- * json, capacity, needed: a buffer of the caller, see Buffers; sizes in bytes.
- *
- * Returns QWEN_OK; QWEN_ERROR_BUFFER_TOO_SMALL; QWEN_ERROR_INVALID_ARGUMENT.
- */
-qwen_status qwen_conversation_history(const qwen_conversation *conversation,
-                                      char *json,
-                                      size_t capacity,
-                                      size_t *needed);
-
-/**
- * Replaces all messages, the system's included. A reply in progress is dropped.
- *
- * json, length: an array of messages, used during the call.
- *
- * Returns QWEN_OK; QWEN_ERROR_INVALID_ARGUMENT, which leaves the conversation as before.
- */
-qwen_status qwen_conversation_set_history(qwen_conversation *conversation,
-                                          const char *json,
-                                          size_t length);
-
-/**
- * Cancels the call in progress on a conversation, or the next one if none is, as
- * qwen_session_cancel() does on its session. Any thread may call it at any time.
- *
- * Returns QWEN_OK, or QWEN_ERROR_INVALID_HANDLE.
- */
-qwen_status qwen_conversation_cancel(const qwen_conversation *conversation);
-
-/**
- * Forgets a cancel that no call has answered, as qwen_session_cancel_clear() does for the
- * session.
- *
- * Returns QWEN_OK, whether there was one or not; QWEN_ERROR_BUSY during a call.
- */
-qwen_status qwen_conversation_cancel_clear(qwen_conversation *conversation);
-
-/** Default options: qwen_conversation_options options =
-    QWEN_CONVERSATION_OPTIONS_INIT; */
-#define QWEN_CONVERSATION_OPTIONS_INIT \
-    { (uint32_t)sizeof(qwen_conversation_options), 0, QWEN_THINKING_DEFAULT, 0, 0, 0, \
-      NULL, 0, NULL, 0, NULL, NULL }
 
 /* ======================================================================================
  * Pieces of a reply
@@ -2609,6 +2664,67 @@ qwen_status qwen_conversation_step(qwen_conversation *conversation,
                                    uint64_t budget_us,
                                    qwen_piece *piece,
                                    size_t *remaining);
+
+/* ======================================================================================
+ * Conversation: saved
+ * ====================================================================================== */
+
+/**
+ * Saves a conversation and its session to a file, at any time, also in the middle of a reply
+ * or while messages are being computed in steps: what qwen_session_save_file() saves, the
+ * options, the messages, and the reply where it stands. Restored, it goes on with the piece
+ * that would have come next. The file is replaced at once, as by qwen_session_save_file().
+ *
+ * file, file_length: the path, used during the call.
+ * flags: QWEN_SAVE_WITHOUT_MARKS or 0.
+ *
+ * Returns as qwen_session_save_file().
+ */
+qwen_status qwen_conversation_save_file(const qwen_conversation *conversation,
+                                        const char *file,
+                                        size_t file_length,
+                                        uint32_t flags);
+
+/**
+ * Puts a conversation and its session where saved ones were, on this model or on the same
+ * one in another process. Options and messages are those that were saved;
+ * qwen_conversation_configure() changes the options from the next reply on. Callbacks are not
+ * saved: those of this session stay. Else as qwen_session_restore_file().
+ *
+ * file, file_length: the path, used during the call.
+ *
+ * Returns as qwen_session_restore_file(). Without QWEN_OK conversation and session are as
+ * before. QWEN_ERROR_FORMAT is also the answer to what qwen_session_save_file() saved.
+ */
+qwen_status qwen_conversation_restore_file(qwen_conversation *conversation,
+                                           const char *file,
+                                           size_t file_length);
+
+/**
+ * As qwen_conversation_save_file(), to memory.
+ *
+ * flags: QWEN_SAVE_WITHOUT_MARKS or 0.
+ * data, capacity, needed: a buffer of the caller, see Buffers; sizes in bytes. The size
+ * grows with the sequence and the messages.
+ *
+ * Returns as qwen_session_save_memory().
+ */
+qwen_status qwen_conversation_save_memory(const qwen_conversation *conversation,
+                                          uint32_t flags,
+                                          void *data,
+                                          size_t capacity,
+                                          size_t *needed);
+
+/**
+ * As qwen_conversation_restore_file(), from memory.
+ *
+ * data, size: used during the call.
+ *
+ * Returns as qwen_conversation_restore_file(), without QWEN_ERROR_IO.
+ */
+qwen_status qwen_conversation_restore_memory(qwen_conversation *conversation,
+                                             const void *data,
+                                             size_t size);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -1,5 +1,5 @@
-/* Conversations through the C ABI. Argument: the demo model. Replies are written by a logits
- * callback that forces each token, so that what becomes of them is known. */
+/* Conversations through the C ABI. Arguments: the demo model, a folder to write in. Replies are
+ * written by a logits callback that forces each token, so that what becomes of them is known. */
 #include <math.h>
 
 #include "check.h"
@@ -337,14 +337,79 @@ static void steps(void) {
     qwen_session_free(session);
 }
 
+/* In the middle of a reply, to memory and to a file, and on in another conversation. */
+static void saved(const char *folder) {
+    qwen_session *session = make_session(), *other_session = make_session();
+    qwen_conversation *talk = NULL, *other = NULL;
+    qwen_conversation_options options = QWEN_CONVERSATION_OPTIONS_INIT;
+    qwen_piece piece = QWEN_PIECE_INIT;
+    char file[4096], thought[sizeof thoughts];
+    size_t size = 0, needed = 0;
+    snprintf(file, sizeof file, "%s/talk.state", folder);
+    options.thinking = QWEN_THINKING_ON;
+    OK(qwen_conversation_new(session, &options, &talk));
+    OK(qwen_conversation_new(other_session, NULL, &other));
+    reply_with("Hm.\n</think>\n\nHello \xF0\x9F\x98\x80!");
+    OK(qwen_conversation_send_text(talk, "Hi", QWEN_NUL, NULL, NULL));
+    OK(qwen_conversation_next(talk, &piece));
+    CHECK(piece.kind == QWEN_PIECE_THINKING);
+
+    OK(qwen_conversation_save_memory(talk, 0, NULL, 0, &size)); /* how large? */
+    char *state = malloc(size);
+    CHECK(size > 1000 && state != NULL);
+    EXPECT(QWEN_ERROR_BUFFER_TOO_SMALL,
+           qwen_conversation_save_memory(talk, 0, state, size - 1, &needed));
+    OK(qwen_conversation_save_memory(talk, 0, state, size, &needed));
+    CHECK(needed == size);
+    OK(qwen_conversation_save_file(talk, file, QWEN_NUL, QWEN_SAVE_WITHOUT_MARKS));
+    size_t next = script_next;
+    read_reply(talk, QWEN_END_OF_TURN);
+    CHECK(strcmp(text, "Hello \xF0\x9F\x98\x80!") == 0);
+
+    memcpy(thought, thoughts, sizeof thought);
+    for (int from_file = 0; from_file < 2; from_file++) {
+        if (from_file) {
+            OK(qwen_conversation_restore_file(other, file, QWEN_NUL));
+        } else {
+            OK(qwen_conversation_restore_memory(other, state, size));
+        }
+        script_next = next;
+        read_reply(other, QWEN_END_OF_TURN);
+        CHECK(strcmp(thoughts, thought) == 0);
+        CHECK(strcmp(text, "Hello \xF0\x9F\x98\x80!") == 0);
+    }
+
+    state[size / 2] ^= 1;
+    EXPECT(QWEN_ERROR_FORMAT, qwen_conversation_restore_memory(other, state, size));
+    EXPECT(QWEN_ERROR_FORMAT, qwen_conversation_restore_memory(other, state, 20));
+    SAYS("cut off");
+    EXPECT(QWEN_ERROR_FORMAT, qwen_session_restore_file(session, file, QWEN_NUL));
+    SAYS("saved conversation");
+    EXPECT(QWEN_ERROR_IO, qwen_conversation_restore_file(other, "/no/such/file", QWEN_NUL));
+    EXPECT(QWEN_ERROR_IO, qwen_conversation_save_file(other, "/no/such/file", QWEN_NUL, 0));
+    INVALID(qwen_conversation_save_file(talk, "", 0, 0));
+    INVALID(qwen_conversation_save_file(talk, file, QWEN_NUL, 0x40));
+    INVALID(qwen_conversation_save_memory(talk, 0, state, size, NULL));
+    INVALID(qwen_conversation_restore_memory(other, NULL, 7));
+    EXPECT(QWEN_ERROR_INVALID_HANDLE, qwen_conversation_save_file(NULL, file, QWEN_NUL, 0));
+    read_reply(other, QWEN_END_OF_TURN); /* it has ended, and stays so */
+    remove(file);
+    free(state);
+    qwen_conversation_free(talk);
+    qwen_conversation_free(other);
+    qwen_session_free(session);
+    qwen_session_free(other_session);
+}
+
 int main(int argc, char **argv) {
-    CHECK(argc == 2);
+    CHECK(argc == 3);
     OK(qwen_model_open(argv[1], QWEN_NUL, NULL, &model));
     OK(qwen_token_find(model, "<|im_end|>", QWEN_NUL, &end_token));
     turns();
     tools();
     limits();
     steps();
+    saved(argv[2]);
     qwen_model_free(model);
     return 0;
 }

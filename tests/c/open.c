@@ -168,6 +168,38 @@ static void from_reader(const contents *file, int32_t expected) {
     INVALID(qwen_model_open_reader(file->size, read_part, &from, NULL, NULL));
 }
 
+/* What it costs, before it is opened in these ways: the same, and nothing is mapped. */
+static void costs_of_packed(const char *path, const contents *file) {
+    qwen_model_cost cost = QWEN_MODEL_COST_INIT, other = QWEN_MODEL_COST_INIT;
+    OK(qwen_model_estimate(path, QWEN_NUL, NULL, 100, &cost));
+    CHECK(cost.weight_bytes > 0 && cost.mapped_bytes == cost.weight_bytes);
+    cost.mapped_bytes = 0;
+    OK(qwen_model_estimate_memory(file->bytes, file->size, NULL, 100, &other));
+    CHECK(memcmp(&cost, &other, sizeof cost) == 0);
+    memset(&other.reserved, 1, sizeof other - sizeof other.struct_size);
+    reader from = {*file, 0, 0};
+    OK(qwen_model_estimate_reader(file->size, read_part, &from, NULL, 100, &other));
+    CHECK(memcmp(&cost, &other, sizeof cost) == 0);
+    for (int fail = 1; fail <= from.calls; fail++) {
+        reader failing = {*file, fail, 0};
+        EXPECT(QWEN_ERROR_IO, qwen_model_estimate_reader(file->size, read_part, &failing, NULL,
+                                                         100, &other));
+        SAYS("42");
+    }
+    const size_t cuts[] = {0, 1, 8, 127, 128, 4096, file->size / 2, file->size - 1};
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        EXPECT(QWEN_ERROR_FORMAT,
+               qwen_model_estimate_memory(file->bytes, cuts[i], NULL, 100, &other));
+        from.calls = 0;
+        EXPECT(QWEN_ERROR_FORMAT, qwen_model_estimate_reader(cuts[i], read_part, &from, NULL, 100,
+                                                             &other));
+    }
+    INVALID(qwen_model_estimate_memory(NULL, 5, NULL, 100, &other));
+    INVALID(qwen_model_estimate_memory(file->bytes, file->size, NULL, 100, NULL));
+    INVALID(qwen_model_estimate_reader(file->size, NULL, NULL, NULL, 100, &other));
+    INVALID(qwen_model_estimate_reader(file->size, read_part, &from, NULL, 100, NULL));
+}
+
 static void costs_and_warming(const char *path) {
     qwen_model *model = NULL;
     qwen_model_cost cost = QWEN_MODEL_COST_INIT, small = QWEN_MODEL_COST_INIT;
@@ -322,6 +354,7 @@ int main(int argc, char **argv) {
 
     from_memory(&file, expected);
     from_reader(&file, expected);
+    costs_of_packed(path, &file);
     costs_and_warming(path);
     costs_and_warming(argv[1]);
     told(path);

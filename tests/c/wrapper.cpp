@@ -66,6 +66,16 @@ static void results(const char *path) {
             return true;
         });
         CHECK(read && *read->try_find_token("<think>") == 506);
+        auto cost = qwen::Model::try_estimate_memory(whole->data(), whole->size(), 100);
+        CHECK(cost && cost->weight_bytes == model.try_info()->weight_bytes);
+        auto same = qwen::Model::try_estimate_reader(
+            whole->size(),
+            [&](auto at, void *to, auto length) {
+                whole->copy(static_cast<char *>(to), length, std::size_t(at));
+                return true;
+            },
+            100);
+        CHECK(same && same->session_bytes == cost->session_bytes);
     }
     CHECK(whole.use_count() == 1);
     auto gone = qwen::Model::open_reader(whole->size(), [](auto, void *, auto) { return false; });
@@ -89,6 +99,11 @@ static void results(const char *path) {
         return stream ? std::make_unique<File>(File{std::move(stream)}) : nullptr;
     });
     CHECK(host && asked >= 5 && *host->try_find_token("<think>") == 506);
+    auto cost = qwen::Model::try_estimate_files([&](std::string_view name) {
+        std::ifstream stream(std::string(path) + "/" + std::string(name), std::ios::binary);
+        return stream ? std::make_unique<File>(File{std::move(stream)}) : nullptr;
+    });
+    CHECK(cost && cost->weight_bytes == model.try_info()->weight_bytes && !cost->mapped_bytes);
     auto empty = qwen::Model::open_files([](std::string_view) { return std::unique_ptr<File>(); });
     CHECK(!empty && empty.error().status() == QWEN_ERROR_IO);
 
@@ -235,6 +250,9 @@ static void conversations(const char *path) {
     }
     CHECK(text == "one two " && reply.finish() == QWEN_FINISH_STOP && reply.stop() == "END");
     CHECK(!reply.error());
+    std::string saved = *talk.try_save_to_memory();
+    CHECK(!talk.try_restore_from_memory("nothing").has_value());
+    CHECK(talk.try_restore_from_memory(saved));
     std::string history = *talk.try_history();
     CHECK(history.find("\"one two \"") != std::string::npos);
     CHECK(*talk.try_undo() == 2);

@@ -96,6 +96,21 @@ QWEN_LOG_INFO = 2
 QWEN_LOG_DEBUG = 3
 qwen_release_callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 qwen_read_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+qwen_work_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p)
+QWEN_FILE_MISSING = 1
+qwen_file_open_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_uint64), ctypes.c_void_p)
+qwen_file_read_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+qwen_file_close_callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class qwen_file_callbacks(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("flags", ctypes.c_uint32),
+        ("open", qwen_file_open_callback),
+        ("read", qwen_file_read_callback),
+        ("close", qwen_file_close_callback),
+    ]
 
 
 class qwen_model_cost(ctypes.Structure):
@@ -111,23 +126,6 @@ class qwen_model_cost(ctypes.Structure):
         ("kv_fp32_bytes", ctypes.c_uint64),
         ("kv_fp16_bytes", ctypes.c_uint64),
         ("kv_int8_bytes", ctypes.c_uint64),
-    ]
-
-
-qwen_work_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p)
-QWEN_FILE_MISSING = 1
-qwen_file_open_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_uint64), ctypes.c_void_p)
-qwen_file_read_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
-qwen_file_close_callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
-
-
-class qwen_file_callbacks(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_uint32),
-        ("flags", ctypes.c_uint32),
-        ("open", qwen_file_open_callback),
-        ("read", qwen_file_read_callback),
-        ("close", qwen_file_close_callback),
     ]
 
 
@@ -437,13 +435,6 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         ctypes.POINTER(qwen_model_options),
         ctypes.POINTER(ctypes.POINTER(qwen_model)),
     ]),
-    "qwen_model_estimate": (qwen_status, [
-        ctypes.c_char_p,
-        ctypes.c_size_t,
-        ctypes.POINTER(qwen_model_options),
-        ctypes.c_uint64,
-        ctypes.POINTER(qwen_model_cost),
-    ]),
     "qwen_model_warm_up": (qwen_status, [
         ctypes.POINTER(qwen_model),
         qwen_work_callback,
@@ -454,6 +445,35 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         ctypes.c_void_p,
         ctypes.POINTER(qwen_model_options),
         ctypes.POINTER(ctypes.POINTER(qwen_model)),
+    ]),
+    "qwen_model_estimate": (qwen_status, [
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.POINTER(qwen_model_options),
+        ctypes.c_uint64,
+        ctypes.POINTER(qwen_model_cost),
+    ]),
+    "qwen_model_estimate_memory": (qwen_status, [
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.POINTER(qwen_model_options),
+        ctypes.c_uint64,
+        ctypes.POINTER(qwen_model_cost),
+    ]),
+    "qwen_model_estimate_reader": (qwen_status, [
+        ctypes.c_uint64,
+        qwen_read_callback,
+        ctypes.c_void_p,
+        ctypes.POINTER(qwen_model_options),
+        ctypes.c_uint64,
+        ctypes.POINTER(qwen_model_cost),
+    ]),
+    "qwen_model_estimate_files": (qwen_status, [
+        ctypes.POINTER(qwen_file_callbacks),
+        ctypes.c_void_p,
+        ctypes.POINTER(qwen_model_options),
+        ctypes.c_uint64,
+        ctypes.POINTER(qwen_model_cost),
     ]),
     "qwen_pack": (qwen_status, [
         ctypes.c_char_p,
@@ -838,6 +858,23 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         ctypes.c_char_p,
         ctypes.c_size_t,
     ]),
+    "qwen_conversation_history": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_conversation_set_history": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+    ]),
+    "qwen_conversation_cancel": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+    ]),
+    "qwen_conversation_cancel_clear": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+    ]),
     "qwen_conversation_send": (qwen_status, [
         ctypes.POINTER(qwen_conversation),
         ctypes.c_char_p,
@@ -869,23 +906,6 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         ctypes.POINTER(qwen_conversation),
         ctypes.POINTER(ctypes.c_size_t),
     ]),
-    "qwen_conversation_history": (qwen_status, [
-        ctypes.POINTER(qwen_conversation),
-        ctypes.c_char_p,
-        ctypes.c_size_t,
-        ctypes.POINTER(ctypes.c_size_t),
-    ]),
-    "qwen_conversation_set_history": (qwen_status, [
-        ctypes.POINTER(qwen_conversation),
-        ctypes.c_char_p,
-        ctypes.c_size_t,
-    ]),
-    "qwen_conversation_cancel": (qwen_status, [
-        ctypes.POINTER(qwen_conversation),
-    ]),
-    "qwen_conversation_cancel_clear": (qwen_status, [
-        ctypes.POINTER(qwen_conversation),
-    ]),
     "qwen_conversation_next": (qwen_status, [
         ctypes.POINTER(qwen_conversation),
         ctypes.POINTER(qwen_piece),
@@ -909,5 +929,28 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         ctypes.c_uint64,
         ctypes.POINTER(qwen_piece),
         ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_conversation_save_file": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.c_uint32,
+    ]),
+    "qwen_conversation_restore_file": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+    ]),
+    "qwen_conversation_save_memory": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+        ctypes.c_uint32,
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_size_t),
+    ]),
+    "qwen_conversation_restore_memory": (qwen_status, [
+        ctypes.POINTER(qwen_conversation),
+        ctypes.c_void_p,
+        ctypes.c_size_t,
     ]),
 }

@@ -93,25 +93,39 @@ impl PackedFile {
         read: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
         progress: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<PackedFile> {
-        let name = "packed file that is read by the host".to_owned();
-        let within = |e: Error| e.within(&name);
-        let mut head = [0; HEADER];
-        let start = head.len().min(usize::try_from(size).unwrap_or(HEADER));
-        read(0, &mut head[..start])?;
-        let header = read_head(&head[..start], size).map_err(within)?;
-        let mut table = vec![0; (header.table.end - header.table.start) as usize];
-        read(header.table.start, &mut table)?;
-        read_table(&header, &table).map_err(within)?;
-        let length = usize::try_from(size)
-            .map_err(|_| Error::format("larger than the address space").within(&name))?;
-        // The host may cut its reads where it likes, but not every reader can do all at once.
-        const STEP: usize = 8 << 20;
+        let name = READ_BY_HOST.to_owned();
+        let Start { length, .. } = Start::read(size, read).map_err(|e| e.within(&name))?;
         let map = Mapping::filled(length, |to| {
             to.chunks_mut(STEP).enumerate().try_for_each(|(i, part)| {
                 let at = (i * STEP) as u64;
                 progress(at)?;
                 read(at, part)
             })
+        })?;
+        Self::new(name, map)
+    }
+
+    /// As [`PackedFile::from_reader`], without large weights: they are not read and are all
+    /// zeros, which take no memory. For questions about the model.
+    ///
+    /// # Errors
+    /// As [`PackedFile::open`], and what `read` reports.
+    pub fn outline(
+        size: u64,
+        read: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
+    ) -> Result<PackedFile> {
+        let name = READ_BY_HOST.to_owned();
+        let start = Start::read(size, read).map_err(|e| e.within(&name))?;
+        let map = Mapping::sparse(start.length, |to| {
+            let Layout { sections, table, .. } = &start.layout;
+            to[..HEADER].copy_from_slice(&start.head);
+            to[table.start..table.start + start.table.len()].copy_from_slice(&start.table);
+            for section in sections.iter().filter(|section| !section.is_large_weight()) {
+                for at in section.range.clone().step_by(STEP) {
+                    read(at as u64, &mut to[at..section.range.end.min(at + STEP)])?;
+                }
+            }
+            Ok(())
         })?;
         Self::new(name, map)
     }
@@ -124,7 +138,7 @@ impl PackedFile {
         }
         let file = PackedFile { name, map: Arc::new(map), layout, index };
         for section in &file.layout.sections {
-            if section.kind != Kind::Weights || section.range.len() < LARGE {
+            if !section.is_large_weight() {
                 file.check_sum(section)?;
             }
         }
@@ -202,6 +216,41 @@ impl PackedFile {
     ) -> impl Iterator<Item = (&str, Element, &[usize], Range<usize>)> {
         let weights = self.layout.sections.iter().filter(|s| s.kind == Kind::Weights);
         weights.map(|s| (s.name.as_str(), s.element, s.shape.as_slice(), s.range.clone()))
+    }
+}
+
+/// What messages call a file of the host.
+const READ_BY_HOST: &str = "packed file that is read by the host";
+/// The host may cut its reads where it likes, but not every reader can do all at once.
+const STEP: usize = 8 << 20;
+
+/// Header and table of a file that is read, checked.
+struct Start {
+    length: usize,
+    head: [u8; HEADER],
+    table: Vec<u8>,
+    layout: Layout,
+}
+
+impl Start {
+    fn read(size: u64, read: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>) -> Result<Self> {
+        let mut head = [0; HEADER];
+        let there = head.len().min(usize::try_from(size).unwrap_or(HEADER));
+        read(0, &mut head[..there])?;
+        let header = read_head(&head[..there], size)?;
+        let mut table = vec![0; (header.table.end - header.table.start) as usize];
+        read(header.table.start, &mut table)?;
+        let layout = read_table(&header, &table)?;
+        let length =
+            usize::try_from(size).map_err(|_| Error::format("larger than the address space"))?;
+        Ok(Self { length, head, table, layout })
+    }
+}
+
+impl Section {
+    /// Whether it is left unread until its tensor is used.
+    fn is_large_weight(&self) -> bool {
+        self.kind == Kind::Weights && self.range.len() >= LARGE
     }
 }
 

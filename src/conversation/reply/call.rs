@@ -3,6 +3,7 @@
 use super::{
     FUNCTION, FUNCTION_END, Look, PARAMETER, PARAMETER_END, TOOL_CALL, TOOL_CALL_END, Tools, look,
 };
+use crate::conversation::save::{fields, numbered};
 
 /// A tool call as the model wrote it: all values are text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,6 +52,10 @@ pub(super) struct CallReader {
     /// The value being read, with the line breaks of the markup.
     value: String,
 }
+
+fields!(RawCall { name, parameters, raw, whole, problems });
+numbered!(Part { Name, Body, Key, Value, Closing });
+fields!(CallReader { part, call, value });
 
 impl CallReader {
     /// A call whose `opening`, up to `<function=`, was read.

@@ -49,7 +49,9 @@ use std::sync::Arc;
 pub use call::RawCall;
 pub use stop::StopFilter;
 
+use super::save::{Field, Input, fields, odd};
 use super::tools::Tools;
+use crate::Result;
 use call::{CallReader, Step};
 
 /// A piece of a reply.
@@ -100,6 +102,41 @@ const FUNCTION: &str = "<function=";
 const FUNCTION_END: &str = "</function>";
 const PARAMETER: &str = "<parameter=";
 const PARAMETER_END: &str = "</parameter>";
+
+fields!(ReplyParser { state, held, tools });
+
+impl Field for State {
+    fn store(&self, out: &mut Vec<u8>) {
+        let number: u64 = match self {
+            Self::Opening { inside: false } => 0,
+            Self::Opening { inside: true } => 1,
+            Self::BeforeThoughts => 2,
+            Self::Thoughts => 3,
+            Self::BeforeText => 4,
+            Self::Text => 5,
+            Self::Call(_) => 6,
+            Self::AfterCall => 7,
+        };
+        number.store(out);
+        if let Self::Call(reader) = self {
+            reader.store(out);
+        }
+    }
+
+    fn load(input: &mut Input) -> Result<Self> {
+        Ok(match u64::load(input)? {
+            0 => Self::Opening { inside: false },
+            1 => Self::Opening { inside: true },
+            2 => Self::BeforeThoughts,
+            3 => Self::Thoughts,
+            4 => Self::BeforeText,
+            5 => Self::Text,
+            6 => Self::Call(CallReader::load(input)?),
+            7 => Self::AfterCall,
+            _ => return Err(odd("no such part of a reply")),
+        })
+    }
+}
 
 impl ReplyParser {
     /// A parser at the start of a reply. `thinking`: the prompt ends inside a think block.

@@ -1,5 +1,6 @@
 //! Stop strings in a text that comes in pieces.
 
+use crate::conversation::save::fields;
 use crate::{Error, Result};
 
 /// Finds the first stop string of a text and holds back what may still become one: nothing of
@@ -12,6 +13,8 @@ pub struct StopFilter {
     /// Not given out yet: ends with a beginning of a stop string, or is empty.
     held: String,
 }
+
+fields!(StopFilter { stops, held });
 
 impl StopFilter {
     /// A filter for `stops`.

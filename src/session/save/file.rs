@@ -12,7 +12,7 @@ use crate::{Error, Result};
 ///
 /// The new file is called like the old one with `.saving` behind it, and locked: one that a
 /// killed process left behind is used again, one that is in use is `Busy`.
-pub(super) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let Some(name) = path.file_name() else {
         return Err(Error::io(path, "write", &io::Error::other("it names no file")));
     };

@@ -11,7 +11,8 @@ use crate::kernels::{KvElement, KvPages};
 use crate::model::state::RecurrentShape;
 use crate::{Error, Result};
 
-const MAGIC: [u8; 8] = *b"qwen35st";
+/// How a saved session begins.
+pub(crate) const MAGIC: [u8; 8] = *b"qwen35st";
 const VERSION: u32 = 2;
 const HEADER: usize = 128;
 const NUMERICS: usize = 24;
@@ -93,7 +94,13 @@ impl Session {
             _ => bytes::refused("read", &e),
         })?;
         if raw[..8] != MAGIC {
-            return Err(Error::format("not a saved session: it does not begin with \"qwen35st\""));
+            let hint = match raw[..8] == crate::conversation::SAVED_MAGIC {
+                true => ", it is a saved conversation",
+                false => "",
+            };
+            return Err(Error::format(format!(
+                "not a saved session: it does not begin with \"qwen35st\"{hint}"
+            )));
         }
         let header = Header::from_bytes(&raw)?;
         if header.total != total {

@@ -46,6 +46,8 @@ use crate::model::State;
 use crate::sampling::{Rng, Sampler};
 use crate::{Error, Result};
 use bytes::{Reader, Writer};
+pub(crate) use file::replace as replace_file;
+pub(crate) use header::MAGIC;
 use header::waiting;
 use sampling::{SAMPLING_WORDS, sampling_from, sampling_words};
 
@@ -199,6 +201,7 @@ impl Session {
         self.marks.held = marks;
         self.marks.next_id = self.marks.next_id.max(header.next_mark);
         self.resume_queue(header.queued as usize);
+        self.mark_queued_turns();
         self.logits_position = None;
         self.last_fed = super::Fed::default();
         Ok(())
