@@ -1,11 +1,15 @@
-//! Random lives of sessions against a plain model of what they should hold.
+//! Random lives of sessions and conversations against a plain model of what they should hold.
 //!
 //! `QWEN35_SOAK_SEQUENCES` (default 1000), `QWEN35_SOAK_SEED`, `QWEN35_SOAK_SECONDS` (default
 //! 3, of the threads), `QWEN35_SOAK_ISA` change what is run; `make soak` runs it longer, and
 //! under valgrind where that is installed. A failure names the seed that shows it again.
 
+#[path = "soak/life.rs"]
+mod life;
 #[path = "support/synthetic.rs"]
 mod synthetic;
+#[path = "soak/talk.rs"]
+mod talk;
 #[path = "support/temp.rs"]
 mod temp;
 #[path = "support/tiny_tokenizer.rs"]
@@ -14,16 +18,16 @@ mod tiny_tokenizer;
 mod toy;
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use qwen35::sampling::{Rng, SamplingOptions};
+use life::{LIMIT, Life, below, some_ids};
+use qwen35::sampling::Rng;
 use qwen35::session::{CancelHandle, SaveOptions};
-use qwen35::{ErrorKind, Model, ModelOptions, Next, Session, SessionOptions};
+use qwen35::{ErrorKind, KvElement, Model, ModelOptions, WeightFormat};
 use temp::TempDir;
-
-const LIMIT: usize = 220;
 
 fn setting(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
@@ -32,156 +36,26 @@ fn setting(name: &str, default: u64) -> u64 {
     }
 }
 
-fn model(threads: usize) -> (TempDir, Model) {
+fn model(threads: usize, weights: WeightFormat) -> (TempDir, Model) {
     let directory = toy::model();
     let isa = std::env::var("QWEN35_SOAK_ISA").ok();
-    let options =
-        ModelOptions { threads, isa, prefix_cache_bytes: 1 << 20, ..ModelOptions::default() };
+    let prefix_cache_bytes = 1 << 20;
+    let options = ModelOptions { threads, isa, weights, prefix_cache_bytes, ..Default::default() };
     let model = Model::open(directory.path(), &options).unwrap();
     (directory, model)
-}
-
-/// A random number below `bound`.
-fn below(rng: &mut Rng, bound: usize) -> usize {
-    (rng.next_u64() % bound as u64) as usize
-}
-
-fn some_ids(rng: &mut Rng, most: usize) -> Vec<u32> {
-    let count = 1 + below(rng, most);
-    // Few different tokens, so that sequences share beginnings; turns begin among them.
-    (0..count)
-        .map(|_| match below(rng, 12) {
-            0 => toy::IM_START,
-            _ => below(rng, 40) as u32,
-        })
-        .collect()
-}
-
-/// A session, and what it must hold.
-struct Life {
-    session: Session,
-    tokens: Vec<u32>,
-    /// The caller's marks: name and the sequence then.
-    marks: Vec<(u64, usize)>,
-    attachment: Vec<u8>,
-}
-
-impl Life {
-    fn new(model: &Model, rng: &mut Rng) -> Self {
-        let sampling = match below(rng, 3) {
-            0 => SamplingOptions::greedy(),
-            _ => SamplingOptions { seed: Some(rng.next_u64()), ..SamplingOptions::default() },
-        };
-        let options = SessionOptions {
-            context_limit: LIMIT,
-            sampling,
-            mark_limit: below(rng, 5),
-            cache_namespace: (below(rng, 2) > 0).then_some(1),
-            ..SessionOptions::default()
-        };
-        let session = Session::new(model, options).unwrap();
-        Self { session, tokens: Vec::new(), marks: Vec::new(), attachment: Vec::new() }
-    }
-
-    fn fork(&self) -> Self {
-        Self {
-            session: self.session.fork().unwrap(),
-            tokens: self.tokens.clone(),
-            marks: self.marks.clone(),
-            attachment: self.attachment.clone(),
-        }
-    }
-
-    /// Takes the outcome of a call after which the session should hold `wanted`, or, if it was
-    /// cancelled, a beginning of it.
-    fn settle<T>(&mut self, result: qwen35::Result<T>, wanted: Vec<u32>) {
-        match result {
-            Ok(_) => assert_eq!(self.session.tokens(), wanted),
-            Err(error) => {
-                assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}");
-                let held = self.session.position();
-                assert!(held <= wanted.len().max(self.tokens.len()));
-                assert!(
-                    wanted.starts_with(self.session.tokens())
-                        || self.tokens.starts_with(self.session.tokens())
-                );
-            }
-        }
-        self.tokens = self.session.tokens().to_vec();
-        let length = self.tokens.len();
-        let held: Vec<u64> = self.session.marks().map(|mark| mark.id).collect();
-        self.marks.retain(|(id, _)| held.contains(id));
-        assert!(self.marks.iter().all(|(_, position)| *position <= length));
-    }
-
-    /// Queues and computes in steps, perhaps not to the end.
-    fn step(&mut self, ids: &[u32], rng: &mut Rng) {
-        if self.tokens.len() + ids.len() > LIMIT {
-            return;
-        }
-        self.session.enqueue(ids).unwrap();
-        let wanted = [&self.tokens, ids].concat();
-        let budget = Duration::from_micros(below(rng, 300) as u64);
-        let mut result = Ok(());
-        for _ in 0..1 + below(rng, 8) {
-            result = self.session.step_input(budget).map(drop);
-            if result.is_err() {
-                break;
-            }
-        }
-        self.settle(result, wanted);
-    }
-
-    fn feed(&mut self, ids: &[u32]) {
-        let result = self.session.feed(ids);
-        if self.tokens.len() + ids.len() > LIMIT {
-            assert_eq!(result.unwrap_err().kind(), ErrorKind::ContextOverflow);
-            assert_eq!(self.session.tokens(), self.tokens);
-            return;
-        }
-        self.settle(result, [&self.tokens, ids].concat());
-    }
-
-    fn generate(&mut self, count: usize) {
-        for _ in 0..count {
-            match self.session.next_token() {
-                Ok(Next::Token(id) | Next::EndOfTurn(id)) => self.tokens.push(id),
-                Ok(Next::LimitReached) => assert_eq!(self.tokens.len(), LIMIT),
-                Err(error) if self.tokens.is_empty() => {
-                    assert_eq!(error.kind(), ErrorKind::InvalidState);
-                }
-                Err(error) => assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}"),
-            }
-            assert_eq!(self.session.tokens(), self.tokens);
-        }
-    }
-
-    /// Compares with a plain session.
-    fn check(&mut self, model: &Model) {
-        assert_eq!(self.session.tokens(), self.tokens);
-        assert_eq!(self.session.attachment(), self.attachment);
-        if self.tokens.is_empty() {
-            return;
-        }
-        let mut plain = Session::new(model, SessionOptions::default()).unwrap();
-        plain.feed(&self.tokens).unwrap();
-        let expected = plain.logits().unwrap();
-        // A cancel that came too late for its call is answered by this one.
-        let _ = self.session.logits();
-        assert!(self.session.logits().unwrap() == expected, "after {:?}", self.tokens.len());
-    }
 }
 
 /// A saved session, and what it must hold again.
 struct Saved {
     bytes: Vec<u8>,
+    kv: KvElement,
     tokens: Vec<u32>,
     marks: Vec<(u64, usize)>,
     attachment: Vec<u8>,
 }
 
-/// One random life of a few sessions.
-fn sequence(model: &Model, seed: u64) {
+/// One random life of a few sessions, which save themselves to `file` now and then.
+fn sequence(model: &Model, file: &Path, seed: u64) {
     let rng = &mut Rng::new(seed);
     let mut lives = vec![Life::new(model, rng)];
     let mut saved: Vec<Saved> = Vec::new();
@@ -189,7 +63,7 @@ fn sequence(model: &Model, seed: u64) {
         let count = lives.len();
         let index = below(rng, count);
         let life = &mut lives[index];
-        match below(rng, 16) {
+        match below(rng, 18) {
             0 if count < 5 => lives.push(Life::new(model, rng)),
             0 | 1 if count < 5 => {
                 let fork = lives[index].fork();
@@ -254,21 +128,39 @@ fn sequence(model: &Model, seed: u64) {
                 life.session.set_attachment(&life.attachment).unwrap();
             }
             12 => saved.push(Saved {
-                bytes: life.session.save_to_memory(SaveOptions::default()).unwrap(),
+                bytes: match below(rng, 2) {
+                    0 => life.session.save_to_memory(SaveOptions::default()).unwrap(),
+                    _ => {
+                        life.session.save_to_file(SaveOptions::default(), file).unwrap();
+                        std::fs::read(file).unwrap()
+                    }
+                },
+                kv: life.session.kv(),
                 tokens: life.tokens.clone(),
                 marks: life.marks.clone(),
                 attachment: life.attachment.clone(),
             }),
             13 if !saved.is_empty() => {
-                let Saved { bytes, tokens, marks, attachment } = &saved[below(rng, saved.len())];
-                if below(rng, 3) == 0 {
+                let Saved { bytes, kv, tokens, marks, attachment } =
+                    &saved[below(rng, saved.len())];
+                if *kv != life.session.kv() {
+                    let error = life.session.restore_from_memory(bytes).unwrap_err();
+                    assert_eq!(error.kind(), ErrorKind::Unsupported);
+                    life.check(model);
+                } else if below(rng, 3) == 0 {
                     let mut damaged = bytes.clone();
                     let at = below(rng, damaged.len());
                     damaged[at] ^= 1 << below(rng, 8);
                     life.session.restore_from_memory(&damaged).unwrap_err();
                     life.check(model);
                 } else {
-                    life.session.restore_from_memory(bytes).unwrap();
+                    match below(rng, 2) {
+                        0 => life.session.restore_from_memory(bytes).unwrap(),
+                        _ => {
+                            std::fs::write(file, bytes).unwrap();
+                            life.session.restore_from_file(file).unwrap();
+                        }
+                    }
                     life.tokens = tokens.clone();
                     life.attachment = attachment.clone();
                     // Of the marks, those that this session has room for.
@@ -283,6 +175,11 @@ fn sequence(model: &Model, seed: u64) {
                 life.marks.clear();
             }
             15 if count > 1 => drop(lives.swap_remove(index)),
+            16 => {
+                let from = below(rng, count);
+                life::batch(&mut lives[from..]);
+            }
+            17 => life.step_to_token(below(rng, 500) as u64),
             _ => life.check(model),
         }
     }
@@ -304,17 +201,13 @@ fn resident() -> usize {
     statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
 }
 
-#[test]
-fn random_lives_hold_what_they_should() {
-    let (_directory, model) = model(1);
-    let count = setting("QWEN35_SOAK_SEQUENCES", 1000);
+/// Runs `sequence` for all seeds; resident memory must not grow.
+fn soak(count: u64, sequence: impl Fn(u64)) {
     let first = setting("QWEN35_SOAK_SEED", 1);
     let mut warm = 0;
     for i in 0..count {
         let seed = first + i;
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            sequence(&model, seed);
-        }));
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sequence(seed)));
         if let Err(panic) = result {
             eprintln!("again: QWEN35_SOAK_SEED={seed} QWEN35_SOAK_SEQUENCES=1");
             std::panic::resume_unwind(panic);
@@ -325,13 +218,33 @@ fn random_lives_hold_what_they_should() {
     }
     if count >= 100 {
         let grown = resident().saturating_sub(warm);
+        println!("{count} sequences, {} KB grown in two thirds of them", grown >> 10);
         assert!(grown < 8 << 20, "memory grew by {grown} bytes in two thirds of the run");
     }
 }
 
 #[test]
+fn random_lives_hold_what_they_should() {
+    let (_directory, stored) = model(1, WeightFormat::Stored);
+    let (_directory, quantized) = model(1, WeightFormat::Int8);
+    let folder = TempDir::new();
+    let file = folder.path().join("state");
+    soak(setting("QWEN35_SOAK_SEQUENCES", 1000), |seed| {
+        sequence(if seed % 4 == 0 { &quantized } else { &stored }, &file, seed);
+    });
+}
+
+#[test]
+fn random_conversations_hold_what_they_should() {
+    let (_directory, model) = model(1, WeightFormat::Stored);
+    let folder = TempDir::new();
+    let file = folder.path().join("talk");
+    soak(setting("QWEN35_SOAK_SEQUENCES", 1000), |seed| talk::sequence(&model, &file, seed));
+}
+
+#[test]
 fn threads_share_sessions_and_cancel_each_other() {
-    let (_directory, model) = model(2);
+    let (_directory, model) = model(2, WeightFormat::Stored);
     let seconds = setting("QWEN35_SOAK_SECONDS", 3);
     let seed = setting("QWEN35_SOAK_SEED", 1);
     let rng = &mut Rng::new(seed);
@@ -374,7 +287,7 @@ fn step(model: &Model, lives: &[Mutex<Life>], cancels: &[CancelHandle], rng: &mu
         return;
     }
     let Ok(mut life) = lives[index].try_lock() else { return };
-    match below(rng, 8) {
+    match below(rng, 10) {
         0 | 1 => life.feed(&some_ids(rng, 60)),
         2 | 3 => {
             let count = 1 + below(rng, 8);
@@ -395,6 +308,16 @@ fn step(model: &Model, lives: &[Mutex<Life>], cancels: &[CancelHandle], rng: &mu
         6 => {
             let bytes = life.session.save_to_memory(SaveOptions::default()).unwrap();
             life.session.restore_from_memory(&bytes).unwrap();
+        }
+        7 => {
+            let ids = some_ids(rng, 60);
+            life.step(&ids, rng);
+        }
+        8 => {
+            // With another one that nobody has.
+            if let Ok(mut other) = lives[below(rng, lives.len())].try_lock() {
+                life::batch_of(&mut [&mut *life, &mut *other], false);
+            }
         }
         _ => {
             if life.tokens.len() > LIMIT / 2 {
