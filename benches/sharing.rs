@@ -1,22 +1,26 @@
-//! How the engine shares its time: steps with a budget, cancels, batches of sessions, and
-//! several models and busy hosts beside each other.
+//! How the engine shares its time: steps with a budget, cancels, settling of replies, batches of
+//! sessions, and several models and busy hosts beside each other.
 //!
 //! ```text
 //! cargo bench --bench sharing -- --model DIR [--threads 2] [--weights stored|int8|int4]
-//!     [--measure step,cancel,batch,busy,two]
+//!     [--measure step,cancel,settle,batch,busy,two]
 //!     [--prompt 2000] [--budget 4000] [--calls 1000] [--sessions 8] [--output 16]
 //! ```
 //!
 //! Every figure is a ratio of things measured in turns in one run, or a distribution of
 //! times of calls; on a shared machine the largest of those belong to the machine.
 
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use qwen35::conversation::{Conversation, ConversationOptions, Piece};
 use qwen35::sampling::SamplingOptions;
 use qwen35::session::{Step, batch_step};
+use qwen35::tokenizer::AddedTokens;
 use qwen35::{Model, ModelOptions, Session, SessionOptions, WeightFormat};
 
 struct Arguments {
@@ -37,10 +41,11 @@ fn main() {
         match what.as_str() {
             "step" => step(&arguments),
             "cancel" => cancel(&arguments),
+            "settle" => settle(&arguments),
             "batch" => batch(&arguments),
             "busy" => busy(&arguments),
             "two" => two(&arguments),
-            other => fail(&format!("--measure {other}: step, cancel, batch, busy or two")),
+            other => fail(&format!("--measure {other}: step, cancel, settle, batch, busy or two")),
         }
     }
 }
@@ -215,6 +220,57 @@ fn report(what: &str, mut times: Vec<f64>) {
     }
 }
 
+/// What settling a reply costs beside making it, and what it spares the next turn. The replies
+/// are forced, so that their length is known.
+fn settle(arguments: &Arguments) {
+    let model = open(arguments);
+    let end = model.tokenizer().token_id("<|im_end|>").unwrap_or_else(|| fail("no <|im_end|>"));
+    let mut words = Vec::new();
+    let text = "The river goes on through the valley, past the old mill and the fields. ";
+    model.tokenizer().encode(&text.repeat(40), AddedTokens::AsText, &mut words);
+    let ms = |began: Instant| began.elapsed().as_secs_f64() * 1e3;
+    for length in [20, 60, 200] {
+        let (mut made, mut settled, mut computed) = (Vec::new(), Vec::new(), 0);
+        let mut next = [Vec::new(), Vec::new()];
+        // Both ways in turns.
+        for round in 0..6 {
+            let settles = round % 2 == 0;
+            let script: VecDeque<u32> = words[..length].iter().copied().collect();
+            let script = Arc::new(Mutex::new(script));
+            let mut session = session(&model);
+            session.set_logits_hook(Some(Box::new(move |logits, _| {
+                let mut script = script.lock().unwrap_or_else(|poison| poison.into_inner());
+                let token = script.pop_front().unwrap_or(end);
+                logits.fill(f32::NEG_INFINITY);
+                logits[token as usize] = 0.0;
+                ControlFlow::Continue(())
+            })));
+            let options = ConversationOptions { thinking: Some(false), ..Default::default() };
+            let mut talk = must(Conversation::new(&model, options));
+            must(talk.send_text(&mut session, "Tell me about the river, please."));
+            let began = Instant::now();
+            while !matches!(must(talk.next(&mut session)), Piece::End(_)) {}
+            made.push(ms(began));
+            if settles {
+                let began = Instant::now();
+                computed = must(talk.settle(&mut session)).computed;
+                settled.push(ms(began));
+            }
+            let began = Instant::now();
+            must(talk.send_text(&mut session, "And what comes behind the fields?"));
+            next[usize::from(settles)].push(ms(began));
+        }
+        println!(
+            "reply of {length} tokens: made in {:.0} ms, settled in {:.0} ms ({computed} tokens); \
+             the next turn begins after {:.0} ms, without settling after {:.0} ms",
+            median(&mut made),
+            median(&mut settled),
+            median(&mut next[1]),
+            median(&mut next[0]),
+        );
+    }
+}
+
 /// Tokens per second of one session, and of several advanced together, in turns.
 fn batch(arguments: &Arguments) {
     let model = open(arguments);
@@ -336,7 +392,7 @@ fn parse() -> Arguments {
         model: PathBuf::new(),
         threads: 2,
         weights: WeightFormat::Stored,
-        measure: ["step", "cancel", "batch", "busy", "two"].map(String::from).to_vec(),
+        measure: ["step", "cancel", "settle", "batch", "busy", "two"].map(String::from).to_vec(),
         prompt: 2000,
         budget: 4000,
         calls: 1000,
