@@ -116,7 +116,8 @@ pub struct qwen_model_options {
     /// QWEN_MODEL_TOKENIZER_ONLY or 0.
     pub flags: u32,
     /// Threads that compute, the calling thread included. 0: as many as this process may
-    /// use (affinity mask and cgroup quota). At most 512.
+    /// use (affinity mask and cgroup quota). At most 512. Where the system starts fewer, those
+    /// compute, and a warning in the log says so: see `threads` of qwen_model_info.
     pub threads: u32,
     /// What computes. AVX2 and AVX-512 give the same bits; SCALAR differs by rounding.
     pub isa: qwen_isa,

@@ -243,7 +243,8 @@ typedef struct {
     uint32_t flags;
     /**
      * Threads that compute, the calling thread included. 0: as many as this process may
-     * use (affinity mask and cgroup quota). At most 512.
+     * use (affinity mask and cgroup quota). At most 512. Where the system starts fewer, those
+     * compute, and a warning in the log says so: see `threads` of qwen_model_info.
      */
     uint32_t threads;
     /** What computes. AVX2 and AVX-512 give the same bits; SCALAR differs by rounding. */
