@@ -131,6 +131,27 @@ fn input_that_waits_is_saved_as_such() {
     }
 }
 
+/// A mark stands for tokens; when a cancel drops some of them, because they were not computed, the
+/// mark goes with them. Else it would lead back to whatever has come in their place.
+#[test]
+fn a_mark_on_input_that_a_cancel_drops_is_gone() {
+    let (_directory, model) = model();
+    let mut session = session(&model, 1);
+    session.feed(&ids(20)).unwrap();
+    let before = session.mark().unwrap();
+    session.enqueue(&ids(90)).unwrap();
+    let waiting = session.mark().unwrap();
+    session.cancel_handle().cancel();
+    assert_eq!(session.step(Duration::MAX).unwrap_err().kind(), ErrorKind::Cancelled);
+    assert_eq!(session.position(), 20);
+    assert!(session.marks().all(|mark| mark.position <= 20));
+    session.feed(&ids(120)[30..]).unwrap();
+    session.rewind(waiting, false).unwrap_err();
+    assert_eq!(session.position(), 110);
+    session.rewind(before, false).unwrap();
+    assert_eq!(session.tokens(), ids(20));
+}
+
 #[test]
 fn every_sampling_option_comes_back() {
     let (_directory, model) = model();

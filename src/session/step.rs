@@ -278,6 +278,8 @@ impl Session {
         let queued = self.queued();
         if queued > 0 {
             self.tokens.truncate(self.tokens.len() - queued);
+            // Marks among what is dropped stood for tokens that are no more.
+            self.marks.cut(self.tokens.len());
             // Where it was if what is dropped were to count as output.
             self.output_start = self.output_start.min(self.tokens.len());
         }
