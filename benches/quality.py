@@ -119,29 +119,43 @@ def packed_matrices(path):
         words = np.frombuffer(entry, "<u4", 6)
         rows, cols = (int(d) for d in np.frombuffer(entry, "<u8", 2, 24))
         offset, length = (int(d) for d in np.frombuffer(entry, "<u8", 2, 56))
-        if words[1] not in (6, 7):
+        if words[1] not in (6, 7, 8, 9):
             continue
         name = table[words[2]:words[2] + words[3]].decode()
-        yield name, tiles(file[offset:offset + length], rows, cols, int4=words[1] == 7)
+        yield name, matrix(file[offset:offset + length], rows, cols, words[1])
 
 
-def tiles(data, rows, cols, int4):
-    groups = -(-cols // 32)
-    scale_bytes = -(-groups * 32 // 64) * 64
-    group_bytes = 256 if int4 else 512
+def matrix(data, rows, cols, element):
+    """The first rows of a matrix of so many tiles, as float32."""
+    int4, planes = element in (7, 9), element in (8, 9)
+    groups, there = -(-cols // 32), -(-rows // 16)
+    # Bytes of the weights of a group, in each plane, and of a tile in the first one.
+    size = (256 if int4 else 512) // (2 if planes else 1)
+    tile = -(-groups // 2) * 64 + groups * size
     rows = min(rows, max(16, ENOUGH // cols // 16 * 16))
-    tile = data.reshape(-1, scale_bytes + groups * group_bytes)[:-(-rows // 16)]
-    scales = np.ascontiguousarray(tile[:, :groups * 32]).view("<f2").astype(np.float32)
-    scales = scales.reshape(-1, groups, 16)
-    lines = np.ascontiguousarray(tile[:, scale_bytes:]).reshape(-1, groups, group_bytes // 64, 16, 4)
-    if int4:
-        lines, zero = np.concatenate([lines & 15, lines >> 4], axis=2), 8
-    else:
-        zero = 128
-    # [tile, group, quad, row, column of the quad] to [tile, row, group, column]
-    weights = lines.transpose(0, 3, 1, 2, 4).reshape(-1, 16, groups, 32).astype(np.float32) - zero
-    weights *= scales.transpose(0, 2, 1)[..., None]
-    return weights.reshape(-1, groups * 32)[:rows, :cols]
+    some = -(-rows // 16)
+    first = data[:there * tile].reshape(there, tile)[:some]
+    second = data[there * tile:].reshape(there, -1)[:some]
+    out = np.empty((some, 16, groups, 32), np.float32)
+    for group in range(groups):
+        pair = group // 2 * (64 + 2 * size)
+        scales = np.ascontiguousarray(first[:, pair + group % 2 * 32:][:, :32]).view("<f2")
+        at = pair + 64 + group % 2 * size
+        lines = first[:, at:at + size].reshape(some, -1, 16, 4)
+        if planes:
+            lower = second[:, group * size:(group + 1) * size].reshape(some, -1, 16, 4)
+        if planes and int4:
+            even, odd = (lines & 0x33) << 2 | lower & 0x33, lines & 0xcc | lower >> 2 & 0x33
+            lines = np.stack([even, odd], 2).reshape(some, 4, 16, 4)
+        elif planes:
+            lines = np.concatenate([lines << 4 | lower & 15, lines & 0xf0 | lower >> 4], 1)
+        if int4:
+            lines = np.concatenate([lines & 15, lines >> 4], 1)
+        # [tile, quad, row, column of the quad] to [tile, row, column]
+        weights = lines.transpose(0, 2, 1, 3).reshape(some, 16, 32).astype(np.float32)
+        weights -= 8 if int4 else 128
+        out[:, :, group] = weights * scales.astype(np.float32)[..., None]
+    return out.reshape(-1, groups * 32)[:rows, :cols]
 
 
 def stored(path):

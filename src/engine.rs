@@ -13,7 +13,7 @@ use crate::checkpoint::Config;
 use crate::kernels::{Cancel, Compute, ComputeMode, Isa, KvElement};
 use crate::log::{Level, Log};
 use crate::model::prefix_cache::PrefixCache;
-use crate::model::{Network, State, WeightFormat, Workspace};
+use crate::model::{HeadCounts, Network, State, WeightFormat, Workspace};
 use crate::pool::Pool;
 use crate::statistics::{Statistics, Totals};
 use crate::tokenizer::{AddedTokens, Tokenizer};
@@ -121,6 +121,14 @@ impl Model {
     /// What all sessions have done since it was opened.
     pub fn statistics(&self) -> Statistics {
         self.inner.totals.statistics()
+    }
+
+    /// What choices of tokens came to that needed part of the logits of a quantized model only.
+    ///
+    /// # Errors
+    /// `InvalidState` when only the tokenizer was opened.
+    pub fn head_counts(&self) -> Result<HeadCounts> {
+        Ok(self.network()?.head_counts())
     }
 
     pub(crate) fn totals(&self) -> &Arc<Totals> {

@@ -8,7 +8,7 @@ use crate::checkpoint::{Checkpoint, Dtype, Tensor};
 use crate::engine::{Origin, quantizer, weight_format};
 use crate::kernels::{Cancel, Compute, Isa, TileFormat};
 use crate::model::WeightFormat;
-use crate::model::loader::{is_quantized, quantized};
+use crate::model::loader::{made_into, quantized};
 use crate::pool::Pool;
 use crate::{Error, Result};
 
@@ -135,8 +135,11 @@ fn made(
     }
     let tensor = checkpoint.tensor(name, shape)?;
     Ok(match format.tiles() {
-        Some(format) if is_quantized(name, shape) => Made::ToQuantize(format, tensor),
-        _ => Made::AsStored(tensor),
+        Some(format) => match made_into(checkpoint, name, shape, format) {
+            Some(format) => Made::ToQuantize(format, tensor),
+            None => Made::AsStored(tensor),
+        },
+        None => Made::AsStored(tensor),
     })
 }
 
@@ -153,6 +156,8 @@ fn tiles_of(format: TileFormat) -> Element {
     match format {
         TileFormat::Int8 => Element::Int8,
         TileFormat::Int4 => Element::Int4,
+        TileFormat::Int8Planes => Element::Int8Planes,
+        TileFormat::Int4Planes => Element::Int4Planes,
     }
 }
 

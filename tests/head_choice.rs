@@ -1,5 +1,6 @@
-//! The choice of a token by the head's 8-bit copy is the choice by all logits: the same tokens
-//! from the same random stream, whatever the options and the weights.
+//! The choice of a token by the head's 8-bit copy, or by the upper bits of its quantized weights,
+//! is the choice by all logits: the same tokens from the same random stream, whatever the options
+//! and the weights.
 
 #[path = "support/synthetic.rs"]
 mod synthetic;
@@ -12,7 +13,8 @@ use std::path::Path;
 
 use half::bf16;
 use qwen35::sampling::SamplingOptions;
-use qwen35::{Model, ModelOptions, Next, Session, SessionOptions};
+use qwen35::session::batch_step;
+use qwen35::{Model, ModelOptions, Next, Session, SessionOptions, WeightFormat};
 
 /// Three blocks of the copy, which is complete after as many choices.
 const ROWS: usize = 5000;
@@ -20,13 +22,18 @@ const ROWS: usize = 5000;
 const TOKENS: usize = 4950;
 
 fn model(name: &str, isa: &str, change: impl Fn(&Path)) -> Model {
+    model_of(name, isa, WeightFormat::Stored, change)
+}
+
+fn model_of(name: &str, isa: &str, weights: WeightFormat, change: impl Fn(&Path)) -> Model {
     let directory = temp::TempDir::new();
     let mut spec = synthetic::Spec::named(name);
     spec.text_mut()["vocab_size"] = ROWS.into();
     spec.write(directory.path()).unwrap();
     write_tokenizer(directory.path());
     change(directory.path());
-    let options = ModelOptions { threads: 2, isa: Some(isa.to_owned()), ..ModelOptions::default() };
+    let isa = Some(isa.to_owned());
+    let options = ModelOptions { threads: 2, isa, weights, ..ModelOptions::default() };
     Model::open(directory.path(), &options).unwrap()
 }
 
@@ -116,21 +123,82 @@ fn choices_are_those_of_all_logits() {
     compare(&model("small-odd", "scalar", |_| ()));
 }
 
+fn equal_and_odd_rows(directory: &Path) {
+    change_rows(directory, "lm_head.weight", |row, values| match row % 5 {
+        // Equal to each other: ties everywhere.
+        0 | 1 => (0..values.len()).for_each(|k| {
+            values[k] = bf16::from_f32(((row / 20 * 31 + k * 7) % 13) as f32 / 26.0 - 0.25);
+        }),
+        2 if row % 40 == 2 => values.fill(bf16::ZERO),
+        3 if row % 50 == 3 => values.iter_mut().for_each(|v| *v *= bf16::from_f32(30.0)),
+        _ => {}
+    });
+}
+
 #[test]
 fn equal_and_odd_rows_change_nothing() {
-    let change = |directory: &Path| {
-        change_rows(directory, "lm_head.weight", |row, values| match row % 5 {
-            // Equal to each other: ties everywhere.
-            0 | 1 => (0..values.len()).for_each(|k| {
-                values[k] = bf16::from_f32(((row / 20 * 31 + k * 7) % 13) as f32 / 26.0 - 0.25);
-            }),
-            2 if row % 40 == 2 => values.fill(bf16::ZERO),
-            3 if row % 50 == 3 => values.iter_mut().for_each(|v| *v *= bf16::from_f32(30.0)),
-            _ => {}
-        });
-    };
     for isa in qwen35::kernels::Isa::available() {
-        compare(&model("small-odd", isa.name(), change));
+        compare(&model("small-odd", isa.name(), equal_and_odd_rows));
+    }
+}
+
+#[test]
+fn quantized_choices_are_those_of_all_logits() {
+    for weights in [WeightFormat::Int8, WeightFormat::Int4] {
+        for isa in qwen35::kernels::Isa::available() {
+            let ordinary = model_of("small-equal", isa.name(), weights, |_| ());
+            compare(&ordinary);
+            let odd = model_of("small-odd", isa.name(), weights, equal_and_odd_rows);
+            compare(&odd);
+            for model in [ordinary, odd] {
+                let counts = model.head_counts().unwrap();
+                println!("{weights:?} {}: {counts:?}", isa.name());
+                // So few random rows are all alike for two bits.
+                assert!(counts.choices > 0 || weights == WeightFormat::Int4, "{counts:?}");
+            }
+        }
+    }
+}
+
+/// Sessions together choose what they choose alone, whatever they ask of the logits.
+#[test]
+fn quantized_choices_of_a_batch() {
+    for weights in [WeightFormat::Int8, WeightFormat::Int4] {
+        let model =
+            model_of("small-odd", qwen35::kernels::Isa::best().name(), weights, equal_and_odd_rows);
+        let ways = ways();
+        // One of the second five needs all logits; with it, all are computed.
+        for chosen in [&ways[..4], &ways[4..9]] {
+            let alone: Vec<_> = chosen.iter().map(|way| choices(&model, way, false, 20)).collect();
+            let mut sessions: Vec<Session> = chosen
+                .iter()
+                .map(|way| {
+                    let sampling = way.clone();
+                    let options = SessionOptions { sampling, ..SessionOptions::default() };
+                    let mut session = Session::new(&model, options).unwrap();
+                    session.feed(&[1, 2, 3]).unwrap();
+                    session
+                })
+                .collect();
+            let before = model.head_counts().unwrap();
+            let mut together = vec![Vec::new(); chosen.len()];
+            for _ in 0..20 {
+                let mut all: Vec<&mut Session> = sessions.iter_mut().collect();
+                for (made, next) in together.iter_mut().zip(batch_step(&mut all).unwrap()) {
+                    match next.unwrap() {
+                        Next::Token(token) | Next::EndOfTurn(token) => made.push(token),
+                        Next::LimitReached => panic!("no limit"),
+                    }
+                }
+            }
+            assert_eq!(together, alone, "{weights:?}");
+            let after = model.head_counts().unwrap();
+            println!("{weights:?}: {before:?}, then {after:?}");
+            for (session, made) in sessions.iter_mut().zip(&together) {
+                assert!(session.logits().unwrap().iter().all(|logit| logit.is_finite()));
+                assert_eq!(session.tokens()[3..], made[..]);
+            }
+        }
     }
 }
 

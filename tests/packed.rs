@@ -293,10 +293,10 @@ fn what_is_no_packed_file_is_told() {
     refused(&bytes[..64], "cut off");
     refused(&[&bytes[..], b"x"].concat(), "something was added");
     let mut newer = bytes.clone();
-    put(&mut newer, 8, &1u32.to_le_bytes());
-    refused(&newer, "version 1");
-    put(&mut newer, 8, &3u32.to_le_bytes());
-    refused(&newer, "version 3");
+    put(&mut newer, 8, &2u32.to_le_bytes());
+    refused(&newer, "version 2");
+    put(&mut newer, 8, &4u32.to_le_bytes());
+    refused(&newer, "version 4");
     seal(&mut newer);
     assert_eq!(open(&newer).err().unwrap().kind(), ErrorKind::Unsupported);
     // By its path a file with another beginning is a weight file.

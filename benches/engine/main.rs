@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Without `--model` it writes (once) a checkpoint of the published 0.8B shapes with seeded
-//! random weights: speed does not depend on what the weights are. What is measured:
+//! random weights: speed hardly depends on what the weights are. What is measured:
 //!
 //! | what | unit | how |
 //! |---|---|---|

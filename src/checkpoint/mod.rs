@@ -118,8 +118,8 @@ impl Checkpoint {
                 Element::BF16 => Dtype::BF16,
                 Element::F16 => Dtype::F16,
                 Element::F32 => Dtype::F32,
-                Element::Int8 | Element::Int4 => Dtype::U8,
-                Element::U8 | Element::U32 => {
+                _ if element.tiles().is_some() => Dtype::U8,
+                _ => {
                     return Err(Error::format(format!(
                         "{}: tensor {} holds {element:?} elements",
                         file.name(),
@@ -428,8 +428,12 @@ impl Checkpoint {
     /// differs from the embedding is proof that the two are not tied. An untied checkpoint
     /// without a head is refused when it is opened.
     pub fn output_head(&self) -> Result<Tensor> {
-        let name = if self.has(names::HEAD) { names::HEAD } else { names::EMBEDDING };
-        self.tensor(name, &[self.config.vocab_size, self.config.hidden_size])
+        self.tensor(self.output_name(), &[self.config.vocab_size, self.config.hidden_size])
+    }
+
+    /// The name of the tensor that [`Checkpoint::output_head`] gives.
+    pub(crate) fn output_name(&self) -> &'static str {
+        if self.has(names::HEAD) { names::HEAD } else { names::EMBEDDING }
     }
 }
 

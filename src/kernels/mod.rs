@@ -41,7 +41,8 @@ pub use delta::{DeltaShape, delta_rule};
 pub use elementwise::*;
 pub use kv::{KvElement, KvPages, KvShape, PAGE_TOKENS};
 pub use linear::{
-    Job, Mode, SHORT_BLOCK, ShortRows, linear, linear_exact, linear_rows, linear_swiglu,
+    BoundInputs, Job, Mode, SHORT_BLOCK, ShortRows, largest_of_tiles, linear, linear_exact,
+    linear_rows, linear_swiglu, linear_tiles, upper_bounds,
 };
 pub use pace::Pace;
 pub use quantized::TileFormat;

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use super::head::Choice;
 use super::state::{Recurrent, RecurrentShape, State};
 use super::weights::Mixer;
 use super::workspace::Workspace;
@@ -156,7 +157,10 @@ impl Network {
         Ok(())
     }
 
-    /// Logits `[states, vocab_size]` of the token after each of some sequences.
+    /// Logits `[states, vocab_size]` of the token after each of some sequences. With
+    /// `choices`, if there is one for each, only those that can be among the largest of each are
+    /// computed and the others are -infinity, where that is of use; returns whether all were
+    /// computed.
     ///
     /// # Errors
     /// `OutOfMemory`, or what the worker pool reports.
@@ -164,10 +168,11 @@ impl Network {
         &self,
         c: &Compute,
         states: &[&State],
+        choices: &mut [Choice],
         ws: &'w mut Workspace,
-    ) -> Result<&'w [f32]> {
+    ) -> Result<(&'w [f32], bool)> {
         let (width, vocab) = (self.config().hidden_size, self.config().vocab_size);
-        let BatchScratch { hidden, logits, .. } = &mut ws.batch;
+        let Workspace { batch: BatchScratch { hidden, logits, .. }, head, .. } = ws;
         grow(hidden, states.len() * width)?;
         grow(logits, states.len() * vocab)?;
         let hidden = &mut hidden[..states.len() * width];
@@ -175,8 +180,13 @@ impl Network {
         for (state, row) in states.iter().zip(hidden.chunks_exact_mut(width)) {
             row.copy_from_slice(&state.last_hidden);
         }
-        self.head(c, hidden, logits)?;
-        Ok(logits)
+        let mut complete = true;
+        if choices.len() == states.len() {
+            complete = self.weights.head.largest_rows(c, hidden, choices, head, logits)?;
+        } else {
+            self.head(c, hidden, logits)?;
+        }
+        Ok((logits, complete))
     }
 }
 

@@ -11,6 +11,7 @@
 //! [`Network::commit`]; [`Network::forward`] does all three. Until `commit`, the state of
 //! the sequence is as it was before.
 
+use super::head::{Choice, HeadCounts};
 use super::loader::Loader;
 use super::rope::Rope;
 use super::state::State;
@@ -209,27 +210,26 @@ impl Network {
         c.check()
     }
 
-    /// Those of the first `tokens` logits that can be among the `most` largest after `adjust`,
-    /// the same bits as by [`Network::head`]; the others become -infinity. `adjust` is called
-    /// on `tokens` values and changes each by a function of its index and of itself that
-    /// never falls when the value rises, such as a bias. Returns whether all logits were
+    /// Those of the logits that can be among the largest that `choice` asks for, the same bits
+    /// as by [`Network::head`]; the others become -infinity. Returns whether all logits were
     /// computed after all.
     ///
     /// # Errors
     /// `Cancelled`, `OutOfMemory`, or what the worker pool reports; `logits` then holds
     /// garbage.
-    #[allow(clippy::too_many_arguments)]
     pub fn head_largest(
         &self,
         c: &Compute,
         last_hidden: &[f32],
-        tokens: usize,
-        most: usize,
-        adjust: &mut dyn FnMut(&mut [f32]),
+        choice: &mut Choice,
         ws: &mut Workspace,
         logits: &mut [f32],
     ) -> Result<bool> {
-        let head = &self.weights.head;
-        head.largest(c, last_hidden, tokens, most, adjust, &mut ws.head, logits)
+        self.weights.head.largest(c, last_hidden, choice, &mut ws.head, logits)
+    }
+
+    /// What choices came to that were made from part of quantized logits.
+    pub fn head_counts(&self) -> HeadCounts {
+        self.weights.head.counts()
     }
 }

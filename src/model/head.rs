@@ -14,12 +14,20 @@
 //! part, and each part is given back behind him; who asks for nothing else for long has no use
 //! for the copy, which then goes.
 //!
+//! Quantized weights have no copy: they lie in two planes, of which the first serves the same
+//! purpose; see [`planes`].
+//!
 //! [`Network::head`]: super::Network::head
+
+mod planes;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use super::weights::Linear;
+pub use planes::{Choice, HeadCounts};
+use planes::{Planes, PlanesScratch};
+
 use crate::kernels::{
     Compute, Job, SHORT_BLOCK, ShortRows, Weights, linear, linear_exact, linear_rows,
 };
@@ -30,6 +38,9 @@ const STEPS: usize = 8;
 /// Rows looked up until pages are given back. The system maps some 64 KiB around each, so
 /// this is about as many MiB as there are blocks of 16 rows.
 const MAX_TOUCHED: usize = 1024;
+/// Rows computed for one choice from two planes above which they do not count as looked up:
+/// what the next choice would only have mapped again is not worth giving back.
+const MAX_COUNTED: usize = 4096;
 /// Choices without a pass over all rows until pages are given back: whoever asks for all
 /// logits now and then would only have them mapped again.
 const MIN_QUIET: usize = 16;
@@ -50,10 +61,11 @@ enum Short {
     Off,
 }
 
-/// The output matrix with its copy. Logits are computed exactly in every mode: the bounds are
-/// made for that, and it costs nothing, for the speed is that of the memory.
+/// The output matrix with its copy. Logits of weights as stored are computed exactly in every
+/// mode: the bounds are made for that, and it costs nothing, for the speed is that of the memory.
 pub(super) struct Head {
     weights: Linear,
+    planes: Planes,
     copy: RwLock<Short>,
     /// Rows looked up since pages were given back.
     touched: AtomicUsize,
@@ -73,6 +85,7 @@ pub(super) struct HeadScratch {
     bounds: Vec<f32>,
     candidates: Vec<u32>,
     logits: Vec<f32>,
+    planes: PlanesScratch,
 }
 
 impl HeadScratch {
@@ -97,7 +110,7 @@ impl HeadScratch {
 impl Head {
     /// The head with the output matrix `weights`.
     pub fn new(weights: Linear) -> Self {
-        let matrix = weights.matrix();
+        let (matrix, is_planes) = (weights.matrix(), weights.is_planes());
         // Where pages cannot be given back, a copy would only add to them.
         let copy = match weights.is_stored_in_file() {
             true => Short::Growing(ShortRows::new(matrix.rows, matrix.cols)),
@@ -106,8 +119,10 @@ impl Head {
         Self {
             copy: RwLock::new(copy),
             weights,
+            planes: Planes::default(),
             touched: AtomicUsize::new(0),
-            quiet: AtomicUsize::new(0),
+            // The second plane is given back from the first choice on: it is hardly read again.
+            quiet: AtomicUsize::new(if is_planes { MIN_QUIET } else { 0 }),
             passes: AtomicUsize::new(0),
         }
     }
@@ -158,29 +173,28 @@ impl Head {
         matches!(&*copy, Short::Growing(rows) if rows.ready() > 0)
     }
 
-    /// Those of the first `tokens` logits that can be among the `most` largest after `adjust`,
-    /// exactly; the others become -infinity. `adjust` changes each of `tokens` logits by a
-    /// function that never falls when the logit rises; what it makes of a logit may depend on
-    /// nothing else but its index. Returns true when all logits were computed, none left out.
+    /// Those of the logits that `choice` can be made of, exactly; the others become -infinity.
+    /// Returns true when all logits were computed, none left out.
     ///
     /// # Errors
     /// Those of [`Compute::check`]; `OutOfMemory`.
-    #[allow(clippy::too_many_arguments)]
     pub fn largest(
         &self,
         c: &Compute,
         x: &[f32],
-        tokens: usize,
-        most: usize,
-        adjust: &mut dyn FnMut(&mut [f32]),
+        choice: &mut Choice,
         scratch: &mut HeadScratch,
         logits: &mut [f32],
     ) -> Result<bool> {
+        let choices = std::slice::from_mut(choice);
+        if matches!(self.weights.matrix().weights, Weights::Tiles(..)) {
+            return self.largest_rows(c, x, choices, scratch, logits);
+        }
         let left_out = {
             let copy = self.copy.read().unwrap_or_else(PoisonError::into_inner);
             match &*copy {
                 Short::Growing(rows) if rows.ready() > 0 => {
-                    self.bounded(c, rows, x, tokens, most, adjust, scratch, logits)?
+                    self.bounded(c, rows, x, &mut choices[0], scratch, logits)?
                 }
                 _ => false,
             }
@@ -196,23 +210,52 @@ impl Head {
         Ok(!left_out)
     }
 
+    /// As [`Head::largest`] for several hidden states `x` (`[choices, H]`), with `logits`
+    /// `[choices, vocab_size]`; each row is what it is alone.
+    ///
+    /// # Errors
+    /// As [`Head::largest`].
+    pub fn largest_rows(
+        &self,
+        c: &Compute,
+        x: &[f32],
+        choices: &mut [Choice],
+        scratch: &mut HeadScratch,
+        logits: &mut [f32],
+    ) -> Result<bool> {
+        let matrix = self.weights.matrix();
+        if self.planes.are_of_use(c, &matrix, choices)
+            && let Some(rows) =
+                self.planes.largest(c, &matrix, x, choices, &mut scratch.planes, logits)?
+        {
+            self.note_rows(rows);
+            return Ok(false);
+        }
+        self.all(c, x, choices.len(), logits);
+        c.check()?;
+        Ok(true)
+    }
+
+    /// What choices from the first plane of quantized weights came to.
+    pub fn counts(&self) -> HeadCounts {
+        self.planes.counts()
+    }
+
     /// As [`Head::largest`], from the copy; false, with garbage in `logits`, when it cannot
     /// tell.
-    #[allow(clippy::too_many_arguments)]
     fn bounded(
         &self,
         c: &Compute,
         rows: &ShortRows,
         x: &[f32],
-        tokens: usize,
-        most: usize,
-        adjust: &mut dyn FnMut(&mut [f32]),
+        choice: &mut Choice,
         scratch: &mut HeadScratch,
         logits: &mut [f32],
     ) -> Result<bool> {
         let matrix = self.weights.matrix();
+        let Choice { tokens, most, ref mut adjust } = *choice;
         scratch.reserve(tokens, matrix.cols)?;
-        let HeadScratch { integers, lows, bounds, candidates, logits: exact } = scratch;
+        let HeadScratch { integers, lows, bounds, candidates, logits: exact, .. } = scratch;
         let (highs, beyond) = logits.split_at_mut(tokens);
         let ready = rows.ready().min(tokens);
         if !rows.bounds(c, x, integers, &mut lows[..ready], &mut highs[..ready]) {
@@ -272,6 +315,20 @@ impl Head {
     /// Counts `rows` embedding rows that were looked up, in case they are those of the head.
     pub fn note_lookups(&self, rows: usize) {
         self.touched.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Counts `rows` rows of a head in two planes that were computed for a choice, and gives
+    /// the second plane back when many were looked up.
+    fn note_rows(&self, rows: usize) {
+        if rows < MAX_COUNTED {
+            // They lie together by 16.
+            self.touched.fetch_add(rows / 16, Ordering::Relaxed);
+        }
+        let quiet = self.quiet.fetch_add(1, Ordering::Relaxed) + 1;
+        if quiet >= MIN_QUIET && self.touched.load(Ordering::Relaxed) >= MAX_TOUCHED {
+            self.touched.store(0, Ordering::Relaxed);
+            self.weights.release_second_plane();
+        }
     }
 
     fn release_if_many(&self) {

@@ -2,7 +2,7 @@
 
 use super::weights::Linear;
 use crate::checkpoint::{Checkpoint, Config, Tensor};
-use crate::kernels::quantized::{TILE_ROWS, quantize};
+use crate::kernels::quantized::{TILE_ROWS, quantize, split};
 use crate::kernels::{Compute, TileFormat};
 use crate::{Error, Result};
 
@@ -91,7 +91,7 @@ impl<'a> Loader<'a> {
     /// to be quantized; `Cancelled` at the caller's wish; `OutOfMemory`.
     pub(super) fn linear(&mut self, name: &str, rows: usize, cols: usize) -> Result<Linear> {
         if let Some((format, tiles)) = self.checkpoint.tiles(name, rows, cols)? {
-            if self.format.tiles() != Some(format) {
+            if self.format.tiles() != Some(format.whole()) {
                 return Err(Error::format(format!(
                     "tensor {name} holds {format:?} weights, expected {}",
                     self.format.name()
@@ -103,7 +103,9 @@ impl<'a> Loader<'a> {
         }
         let tensor = self.tensor(name, &[rows, cols])?;
         let read = tensor.bytes();
-        let Some(format) = self.format.tiles() else {
+        let format = self.format.tiles();
+        let format = format.and_then(|f| made_into(self.checkpoint, name, &[rows, cols], f));
+        let Some(format) = format else {
             self.bytes += read;
             self.advance(read)?;
             return Linear::stored(tensor, rows, cols);
@@ -171,7 +173,7 @@ pub fn loaded_bytes(checkpoint: &Checkpoint, format: WeightFormat) -> Result<u64
     let mut bytes = 0;
     for (name, shape) in checkpoint.text_tensors() {
         bytes += match shape[..] {
-            [rows, cols] if is_quantized(&name, &shape) => {
+            [rows, cols] if made_into(checkpoint, &name, &shape, format).is_some() => {
                 format.bytes(rows, cols).map_or(u64::MAX, |n| n as u64)
             }
             _ => checkpoint.tensor(&name, &shape)?.bytes(),
@@ -184,10 +186,18 @@ pub fn loaded_bytes(checkpoint: &Checkpoint, format: WeightFormat) -> Result<u64
 /// and what is written to it.
 const WIDE: [&str; 2] = ["in_proj_a.weight", "in_proj_b.weight"];
 
-/// Whether the tensor `name` of a checkpoint is quantized where weights are: matrices are, but
-/// for the few weights that decide how long the recurrent state remembers.
-pub(crate) fn is_quantized(name: &str, shape: &[usize]) -> bool {
-    shape.len() == 2 && !WIDE.iter().any(|end| name.ends_with(end))
+/// What the tensor `name` of `checkpoint` is made into where weights are quantized to `format`:
+/// matrices are, but for the few weights that decide how long the recurrent state remembers; the
+/// output matrix in two planes.
+pub(crate) fn made_into(
+    checkpoint: &Checkpoint,
+    name: &str,
+    shape: &[usize],
+    format: TileFormat,
+) -> Option<TileFormat> {
+    let is_quantized = shape.len() == 2 && !WIDE.iter().any(|end| name.ends_with(end));
+    let is_output = name == checkpoint.output_name();
+    is_quantized.then_some(if is_output { format.planes() } else { format })
 }
 
 /// The matrix `tensor`, which is called `name`, in tiles. `advance` is told the bytes of the
@@ -210,14 +220,32 @@ pub(crate) fn quantized(
     let refused = || Error::out_of_memory("quantized weights", elements);
     let size = format.bytes(rows, cols).ok_or_else(refused)?;
     let step = (PIECE / cols).next_multiple_of(TILE_ROWS).max(TILE_ROWS);
-    let piece_bytes = step / TILE_ROWS * format.tile_bytes(cols);
+    let each = step / TILE_ROWS;
+    let mut made = |piece: usize, out: &mut [u8]| {
+        let piece = piece * step..rows.min((piece + 1) * step);
+        let part = read * piece.len() as u64 / rows as u64;
+        quantize(compute, &stored.matrix(), piece, format.whole(), out)
+            .map_err(|error| error.within(format!("tensor {name}")))?;
+        advance(part)
+    };
+    if !format.is_planes() {
+        return Tensor::filled(size, |tiles| {
+            let mut pieces = tiles.chunks_mut(each * format.tile_bytes(cols)).enumerate();
+            pieces.try_for_each(|(piece, out)| made(piece, out))
+        });
+    }
+    let (tile, rest_tile) = (format.tile_bytes(cols), format.rest_bytes(cols));
+    let mut whole = Vec::new();
+    let most = each * (tile + rest_tile);
+    whole.try_reserve_exact(most).map_err(|_| Error::out_of_memory("quantized weights", most))?;
     Tensor::filled(size, |tiles| {
-        for (piece, out) in tiles.chunks_mut(piece_bytes).enumerate() {
-            let piece = piece * step..rows.min((piece + 1) * step);
-            let part = read * piece.len() as u64 / rows as u64;
-            quantize(compute, &stored.matrix(), piece, format, out)
-                .map_err(|error| error.within(format!("tensor {name}")))?;
-            advance(part)?;
+        let (first, rest) = tiles.split_at_mut(rows.div_ceil(TILE_ROWS) * tile);
+        let pieces = first.chunks_mut(each * tile).zip(rest.chunks_mut(each * rest_tile));
+        for (piece, (first, rest)) in pieces.enumerate() {
+            whole.resize(first.len() + rest.len(), 0);
+            made(piece, &mut whole)?;
+            split(compute, format.whole(), cols, &whole, first, rest);
+            compute.check()?;
         }
         Ok(())
     })

@@ -8,7 +8,7 @@
 //! | [`decoder`] | x = embed(ids); per layer x += mixer(norm x), x += mlp(norm x); logits = head(norm x) |
 //! | [`deltanet`] | linear attention: causal convolution, gated delta rule, gated norm |
 //! | [`attention`] | softmax attention over the KV cache, with an output gate |
-//! | `head` | all logits, or those that can be chosen, by a copy in 8 bits |
+//! | `head` | all logits, or those that can be chosen, by part of the bits of the weights |
 //! | [`mlp`] | down(silu(gate h) * up h) |
 //! | [`rope`] | rotary positions |
 //! | [`batch`] | one token of each of several sequences in one pass |
@@ -37,6 +37,7 @@ pub mod weights;
 pub mod workspace;
 
 pub use decoder::Network;
+pub use head::{Choice, HeadCounts};
 pub use loader::{Loader, Progress, WeightFormat, loaded_bytes};
 pub use state::State;
 pub use workspace::Workspace;

@@ -10,6 +10,7 @@ use std::ops::Range;
 use super::head::Head;
 use super::loader::Loader;
 use crate::checkpoint::{Config, LayerKind, Tensor};
+use crate::kernels::quantized::TILE_ROWS;
 use crate::kernels::{ConvTaps, Matrix, TileFormat, Weights};
 use crate::{Error, Result};
 
@@ -81,6 +82,21 @@ impl Linear {
     /// [`Linear::release`] does something.
     pub(super) fn is_stored_in_file(&self) -> bool {
         matches!(&self.storage, Storage::Stored(tensor) if tensor.is_file())
+    }
+
+    /// Whether the weights are in two planes.
+    pub(super) fn is_planes(&self) -> bool {
+        matches!(&self.storage, Storage::Tiles(format, _) if format.is_planes())
+    }
+
+    /// As [`Linear::release`], for the second plane of all rows.
+    pub(super) fn release_second_plane(&self) {
+        if let Storage::Tiles(format, tiles) = &self.storage
+            && format.is_planes()
+        {
+            let first = self.rows.div_ceil(TILE_ROWS) * format.tile_bytes(self.cols);
+            tiles.release(first..tiles.elements());
+        }
     }
 
     /// Gives the memory pages of these rows back to the system, which reads them from the

@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::{Next, Session, make_room};
 use crate::engine::Model;
 use crate::kernels::Cancel;
+use crate::model::Choice;
 use crate::model::batch::Row;
 use crate::{Error, Result};
 
@@ -62,13 +63,14 @@ impl Session {
         ready.err().map(Err)
     }
 
-    /// Chooses the next token by `logits`, or by the session's own if there are none.
-    fn generate_from(&mut self, logits: Option<&[f32]>) -> Outcome {
+    /// Chooses the next token by `logits`, or by the session's own if there are none. They
+    /// stay with the session if they are `complete`.
+    fn generate_from(&mut self, logits: Option<&[f32]>, complete: bool) -> Outcome {
         if let Some(logits) = logits {
             self.logits_position = None;
             make_room(&mut self.logits, logits.len())?;
             self.logits.copy_from_slice(logits);
-            self.logits_position = Some(self.state.position);
+            self.logits_position = complete.then_some(self.state.position);
         }
         self.generate()
     }
@@ -116,10 +118,31 @@ fn compute(
                 outcomes[n].is_none() && session.logits_position != Some(session.state.position)
             })
             .collect();
-        let mut logits = [].as_slice();
+        let (mut logits, mut complete) = ([].as_slice(), true);
         if !wanting.is_empty() {
-            let states: Vec<_> = wanting.iter().map(|&n| &sessions[n].state).collect();
-            logits = network.head_batch(c, &states, workspace)?;
+            let (mut states, mut adjusts) = (Vec::new(), Vec::new());
+            for (n, session) in sessions.iter_mut().enumerate() {
+                if !wanting.contains(&n) {
+                    continue;
+                }
+                // Without room for its scratch, the sampler will say so when it chooses.
+                let most = session
+                    .sampler
+                    .decided_by()
+                    .filter(|_| session.logits_hook.is_none() && session.sampler.prepare().is_ok());
+                let Session { state, sampler, tokens, output_start, .. } = &mut **session;
+                states.push(&*state);
+                if let Some(most) = most {
+                    let (count, start) = (sampler.token_count(), *output_start);
+                    let adjust = move |scores: &mut [f32]| sampler.adjust(scores, tokens, start);
+                    adjusts.push((count, most, adjust));
+                }
+            }
+            let mut choices: Vec<_> = adjusts
+                .iter_mut()
+                .map(|(tokens, most, adjust)| Choice { tokens: *tokens, most: *most, adjust })
+                .collect();
+            (logits, complete) = network.head_batch(c, &states, &mut choices, workspace)?;
         }
         let mut logits = logits.chunks_exact(vocab);
         let logits: Vec<_> =
@@ -133,14 +156,14 @@ fn compute(
             match outcome {
                 Some(_) => {}
                 None if session.logits_hook.is_some() => {
-                    *outcome = Some(session.generate_from(logits));
+                    *outcome = Some(session.generate_from(logits, complete));
                 }
                 None => parts.push((session, outcome, logits)),
             }
         }
         c.run_chunks(&mut parts, 1, |_, part| {
             let (session, outcome, logits) = &mut part[0];
-            **outcome = Some(session.generate_from(*logits));
+            **outcome = Some(session.generate_from(*logits, complete));
         });
         c.check()
     })

@@ -38,8 +38,8 @@ pub use step::Step;
 
 use crate::engine::Model;
 use crate::kernels::{Cancel, KvElement};
-use crate::model::State;
 use crate::model::workspace::MAX_CHUNK;
+use crate::model::{Choice, State};
 use crate::sampling::{Sampler, SamplingOptions};
 use crate::tokenizer::AddedTokens;
 use crate::{Error, Result};
@@ -414,7 +414,8 @@ impl Session {
         let result = model.compute(cancel.flag(), |network, c, workspace| {
             let adjust = &mut |scores: &mut [f32]| sampler.adjust(scores, tokens, *output_start);
             let hidden = &state.last_hidden;
-            network.head_largest(c, hidden, count, most, adjust, workspace, logits)
+            let mut choice = Choice { tokens: count, most, adjust };
+            network.head_largest(c, hidden, &mut choice, workspace, logits)
         });
         let complete = cancel.settle(result)?;
         self.logits_position = complete.then_some(self.state.position);

@@ -30,10 +30,14 @@ pub enum Element {
     Int8 = 6,
     /// Tiles of [`TileFormat::Int4`].
     Int4 = 7,
+    /// Tiles of [`TileFormat::Int8Planes`].
+    Int8Planes = 8,
+    /// Tiles of [`TileFormat::Int4Planes`].
+    Int4Planes = 9,
 }
 
 impl Element {
-    const ALL: [Element; 7] = [
+    const ALL: [Element; 9] = [
         Element::U8,
         Element::U32,
         Element::BF16,
@@ -41,6 +45,8 @@ impl Element {
         Element::F32,
         Element::Int8,
         Element::Int4,
+        Element::Int8Planes,
+        Element::Int4Planes,
     ];
 
     fn of(number: u32) -> Option<Self> {
@@ -52,6 +58,8 @@ impl Element {
         match self {
             Element::Int8 => Some(TileFormat::Int8),
             Element::Int4 => Some(TileFormat::Int4),
+            Element::Int8Planes => Some(TileFormat::Int8Planes),
+            Element::Int4Planes => Some(TileFormat::Int4Planes),
             _ => None,
         }
     }
@@ -65,10 +73,10 @@ impl Element {
             };
         }
         let size = match self {
-            Element::Int8 | Element::Int4 => return None, // above
             Element::U8 => 1,
             Element::BF16 | Element::F16 => 2,
             Element::U32 | Element::F32 => 4,
+            _ => return None, // above
         };
         shape.iter().try_fold(size, |n: usize, &d| n.checked_mul(d))
     }

@@ -14,9 +14,9 @@ pub use write::{Header, Writer};
 
 /// The first bytes of every packed file.
 pub const MAGIC: [u8; 8] = *b"\x89QWP35\r\n";
-/// The version that is written and read. Version 1, which had the scales of a tile in front
-/// of its weights, was never released.
-pub const VERSION: u32 = 2;
+/// The version that is written and read. Versions 1, which had the scales of a tile in front of
+/// its weights, and 2, which had the output matrix in one plane, were never released.
+pub const VERSION: u32 = 3;
 const HEADER: usize = 128;
 const ENTRY: usize = 96;
 /// Where a section may begin, and where one of [`LARGE`] bytes or more must.

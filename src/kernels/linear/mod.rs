@@ -11,7 +11,11 @@
 //!   registers. The speed is that of the multiply-add units.
 //!
 //! In [`ComputeMode::Fast`], [`narrow`] takes the place of both for BF16 weights, and
-//! [`tiles`] for quantized ones.
+//! [`tiles`] for quantized ones (and [`planes`] where they are in two planes).
+//!
+//! Who wants only the largest products of many rows gets bounds from part of the bits, by
+//! [`short`] for weights as stored and by [`upper`] for those in two planes, and computes the
+//! rows that matter alone.
 //!
 //! A task computes a few rows of the output's width for all tokens, so that each weight
 //! is read from memory once; for one token, rows of four places of the matrix (see [`runs`]).
@@ -21,6 +25,7 @@ mod direct;
 mod element;
 mod narrow;
 mod panel;
+mod planes;
 mod runs;
 mod scratch;
 mod short;
@@ -28,6 +33,7 @@ mod short;
 mod tests;
 mod tile_panel;
 mod tiles;
+mod upper;
 
 use std::ops::Range;
 
@@ -41,6 +47,7 @@ use narrow::{Narrow, Rounded, with_rounded};
 use runs::Share;
 use scratch::with_scratch;
 pub use short::{SHORT_BLOCK, ShortRows, linear_rows};
+pub use upper::{BoundInputs, largest_of_tiles, linear_tiles, upper_bounds};
 
 /// What becomes of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -251,11 +251,10 @@ fn defined_products(
     x: &[f32],
     fused: bool,
 ) -> Vec<f32> {
-    let tile_bytes = format.tile_bytes(cols);
     let mut out = Vec::new();
     for x in x.chunks(cols) {
         for row in 0..rows {
-            let tile = &tiles[row / 16 * tile_bytes..][..tile_bytes];
+            let (tile, rest) = format.tile(tiles, cols, row / 16);
             let mut sum = 0f32;
             for (group, x) in x.chunks(32).enumerate() {
                 let largest = x.iter().fold(0f32, |m, v| m.max(v.abs()));
@@ -265,9 +264,11 @@ fn defined_products(
                 let at = format.scales_at(group) + 2 * (row % 16);
                 let scale = f16::from_le_bytes([tile[at], tile[at + 1]]).to_f32();
                 let weights = &tile[format.weights_at(group)..];
+                let rest = &rest[format.rest_bytes(32 * group)..];
                 let mut exact = 0i32;
                 for (col, x) in x.iter().enumerate() {
-                    let code = i32::from(format.stored(weights, row % 16, col)) - format.offset();
+                    let stored = format.stored(weights, rest, row % 16, col);
+                    let code = i32::from(stored) - format.offset();
                     exact += code * (x * (127.0 / largest)).round_ties_even() as i32;
                 }
                 let scale = scale * (largest / 127.0);
@@ -281,10 +282,23 @@ fn defined_products(
 }
 
 /// Bytes that are a quantized matrix, extreme values included, off any alignment.
-fn some_tiles(numbers: &mut Numbers, format: TileFormat, rows: usize, cols: usize) -> Vec<u8> {
+pub(super) fn some_tiles(
+    numbers: &mut Numbers,
+    format: TileFormat,
+    rows: usize,
+    cols: usize,
+) -> Vec<u8> {
     let mut tiles = vec![0; format.bytes(rows, cols).unwrap() + 1];
     let tile_bytes = format.tile_bytes(cols);
-    for tile in tiles[1..].chunks_mut(tile_bytes) {
+    let (first, rest) = tiles[1..].split_at_mut(rows.div_ceil(16) * tile_bytes);
+    for group in rest.chunks_mut(format.group_bytes()) {
+        let extreme = numbers.next() > 0.3;
+        for byte in group {
+            let any = (numbers.next() * 128.0 + 128.0) as u8;
+            *byte = if extreme { [0, 255, 0xf0, 0x0f][any as usize % 4] } else { any };
+        }
+    }
+    for tile in first.chunks_mut(tile_bytes) {
         let extreme = numbers.next() > 0.3;
         for group in 0..cols.div_ceil(32) {
             for scale in tile[format.scales_at(group)..][..32].chunks_mut(2) {

@@ -18,7 +18,7 @@ use super::tiles::FEW_TOKENS;
 use super::{Finish, Input, Product};
 use crate::kernels::quantized::dots::Dots;
 use crate::kernels::quantized::inputs::QuantizedInput;
-use crate::kernels::quantized::layout::{GROUP, LINE};
+use crate::kernels::quantized::layout::{GROUP, LINE, join4, join8};
 use crate::kernels::quantized::{TILE_ROWS, TileFormat};
 use crate::kernels::simd::prefetch_far;
 use crate::kernels::{Compute, Weights};
@@ -46,7 +46,7 @@ const fn group_bytes<D: Dots>() -> usize {
 /// for each of them, products of nibbles are faster.
 pub(super) fn helps<D: Dots>(_: D, format: TileFormat, tokens: usize) -> bool {
     let bytes = size_of::<D::PanelWeight>() == 1;
-    tokens > FEW_TOKENS && (bytes || format == TileFormat::Int8)
+    tokens > FEW_TOKENS && (bytes || format.is_int8())
 }
 
 /// Rows for one task of each of `matrices` matrices with `cols` columns.
@@ -101,11 +101,12 @@ fn blocks<D: Dots, const R: usize, const T: usize>(
     let mut next = [Next { at: std::ptr::null(), lines: 0 }; 2];
     for (n, (matrix, panel)) in product.matrices().zip(panel.chunks_exact_mut(lines)).enumerate() {
         let Weights::Tiles(format, tiles) = matrix.weights else { continue };
-        let tile = format.tile_bytes(matrix.cols);
-        let tiles = &tiles[rows.start / TILE_ROWS * tile..rows.end.div_ceil(TILE_ROWS) * tile];
+        let range = rows.start / TILE_ROWS..rows.end.div_ceil(TILE_ROWS);
         for (at, lines) in panel.chunks_exact_mut(block_lines).enumerate() {
-            fill::<D, R>(d, format, tiles, matrix.cols, at * R, lines);
+            fill::<D, R>(d, format, tiles, matrix.cols, range.clone(), at * R, lines);
         }
+        let tile = format.tile_bytes(matrix.cols);
+        let tiles = &tiles[range.start * tile..range.end * tile];
         // The next task of this thread most likely has the next rows.
         next[n] = Next { at: tiles.as_ptr_range().end, lines: tiles.len() / LINE };
     }
@@ -183,19 +184,20 @@ fn panel_inputs<D: Dots>(values: &[i8], count: usize, wide: &mut [Line]) -> *con
     to
 }
 
-/// Writes the registers of rows `first..first + R` of `tiles` to `lines`: group after group,
-/// first the scales of all registers, then their weights, step after step. Registers beyond
-/// the last tile are zeros.
+/// Writes the registers of rows `first..first + R` of the tiles `range` of a matrix to `lines`:
+/// group after group, first the scales of all registers, then their weights, step after step.
+/// Registers beyond the last tile are zeros.
 #[inline(always)]
 fn fill<D: Dots, const R: usize>(
     d: D,
     format: TileFormat,
     tiles: &[u8],
     cols: usize,
+    range: Range<usize>,
     first: usize,
     lines: &mut [Line],
 ) {
-    let (groups, tile) = (cols.div_ceil(GROUP), format.tile_bytes(cols));
+    let groups = cols.div_ceil(GROUP);
     let scale_bytes = D::ROWS * size_of::<f32>();
     assert!(size_of_val(lines) >= groups * R * group_bytes::<D>());
     // From four columns to the next, and from a step to the next.
@@ -203,9 +205,10 @@ fn fill<D: Dots, const R: usize>(
     let to = lines.as_mut_ptr().cast::<u8>();
     for r in 0..R {
         let row = (first + r) * D::ROWS;
-        let (at, row) = (row / TILE_ROWS * tile, row % TILE_ROWS);
-        let there = at < tiles.len();
-        let tile = if there { &tiles[at..at + tile] } else { &[] };
+        let (at, row) = (range.start + row / TILE_ROWS, row % TILE_ROWS);
+        let there = at < range.end;
+        let none: (&[u8], &[u8]) = (&[], &[]);
+        let (tile, rest) = if there { format.tile(tiles, cols, at) } else { none };
         for group in 0..groups {
             // SAFETY: group `group` of `R` registers is in `lines` (checked above): scales,
             // then weights.
@@ -233,6 +236,8 @@ fn fill<D: Dots, const R: usize>(
             }
             for (j, line) in from.chunks_exact(LINE).enumerate() {
                 let line = &line[4 * row..][..4 * D::ROWS];
+                let at = group * format.group_bytes() + j * LINE + 4 * row;
+                let rest = if format.is_planes() { &rest[at..][..4 * D::ROWS] } else { rest };
                 match format {
                     // SAFETY: as above.
                     TileFormat::Int8 => unsafe {
@@ -248,6 +253,32 @@ fn fill<D: Dots, const R: usize>(
                         unsafe {
                             d.fill_panel(low.as_ptr(), to.add(j * quad), step);
                             d.fill_panel(high.as_ptr(), to.add((j + GROUP / 8) * quad), step);
+                        }
+                    }
+                    TileFormat::Int8Planes => {
+                        let (mut low, mut high) = ([0; 4 * TILE_ROWS], [0; 4 * TILE_ROWS]);
+                        for i in 0..4 * D::ROWS {
+                            [low[i], high[i]] = join8(line[i], rest[i]);
+                        }
+                        // SAFETY: as above.
+                        unsafe {
+                            d.fill_panel(low.as_ptr(), to.add(j * quad), step);
+                            d.fill_panel(high.as_ptr(), to.add((j + GROUP / 8) * quad), step);
+                        }
+                    }
+                    TileFormat::Int4Planes => {
+                        let mut quads = [[0; 4 * TILE_ROWS]; 4];
+                        for i in 0..4 * D::ROWS {
+                            let [a, b] = join4(line[i], rest[i]);
+                            quads[0][i] = (a & 15) + NIBBLE_OFFSET;
+                            quads[1][i] = (b & 15) + NIBBLE_OFFSET;
+                            quads[2][i] = (a >> 4) + NIBBLE_OFFSET;
+                            quads[3][i] = (b >> 4) + NIBBLE_OFFSET;
+                        }
+                        for (n, quads) in quads.iter().enumerate() {
+                            let at = 2 * j + n % 2 + n / 2 * (GROUP / 8);
+                            // SAFETY: as above.
+                            unsafe { d.fill_panel(quads.as_ptr(), to.add(at * quad), step) };
                         }
                     }
                 }

@@ -13,6 +13,7 @@
 
 use std::ops::Range;
 
+use super::planes::{Int4Planes, Int8Planes};
 use super::runs::{self, Runs, STREAMS};
 use super::scratch::Scratch;
 use super::{Input, Product};
@@ -64,11 +65,7 @@ pub(super) fn compute<D: Dots>(
         for (matrix, at) in product.matrices().zip([0, padded]) {
             let Weights::Tiles(format, tiles) = matrix.weights else { continue };
             let work = Work { matrix, tiles, rows: rows.clone(), quantized, token, count, width };
-            let sums = &mut sums[at..];
-            match format {
-                TileFormat::Int8 => work.sums::<D, Int8>(d, few, sums),
-                TileFormat::Int4 => work.sums::<D, Int4>(d, few, sums),
-            }
+            work.sums_of(d, format, few, &mut sums[at..]);
         }
         for (t, sums) in sums.chunks(width).take(count).enumerate() {
             let (first, second) = sums.split_at(padded);
@@ -97,6 +94,12 @@ fn one_token<D: Dots>(
         match format {
             TileFormat::Int8 => streams::<D, Int8>(d, matrix.cols, tiles, quantized, runs, sums),
             TileFormat::Int4 => streams::<D, Int4>(d, matrix.cols, tiles, quantized, runs, sums),
+            TileFormat::Int8Planes => {
+                streams::<D, Int8Planes>(d, matrix.cols, tiles, quantized, runs, sums);
+            }
+            TileFormat::Int4Planes => {
+                streams::<D, Int4Planes>(d, matrix.cols, tiles, quantized, runs, sums);
+            }
         }
     }
     let second = second.chunks_exact(runs.count);
@@ -116,7 +119,7 @@ fn streams<D: Dots, F: Format>(
     runs: Runs,
     sums: &mut [f32],
 ) {
-    let (groups, tile) = (quantized.groups(), F::FORMAT.tile_bytes(cols));
+    let groups = quantized.groups();
     let (x, scales) = (quantized.values(0), quantized.scales(0));
     let corrections = quantized.corrections(0);
     assert!(x.len() >= groups * GROUP && scales.len() >= groups && corrections.len() >= groups);
@@ -125,21 +128,26 @@ fn streams<D: Dots, F: Format>(
     let per_tile = TILE_ROWS / D::ROWS;
     for at in (0..runs.count).step_by(TILE_ROWS) {
         for first in (0..STREAMS).step_by(STREAMS / per_tile) {
-            let mut rows = [Rows { scales: tiles.as_ptr(), weights: tiles.as_ptr() }; STREAMS];
-            let mut next = [tiles.as_ptr(); STREAMS];
+            let mut rows = [Rows::new(tiles, tiles, 0); STREAMS];
+            let mut next = [[tiles.as_ptr(); 2]; STREAMS];
             for r in 0..STREAMS {
                 let row = runs.run(first + r / per_tile).start + at;
-                let tile = &tiles[row / TILE_ROWS * tile..][..tile];
-                let half = r % per_tile * D::ROWS;
-                rows[r] = Rows::new(tile, half);
-                next[r] = tile.as_ptr().wrapping_add(runs::AHEAD);
+                let (tile, rest) = F::FORMAT.tile(tiles, cols, row / TILE_ROWS);
+                rows[r] = Rows::new(tile, rest, r % per_tile * D::ROWS);
+                next[r] = [tile, rest].map(|plane| plane.as_ptr().wrapping_add(runs::AHEAD));
             }
             let mut lanes = [[d.zero(); STREAMS]];
             for group in 0..groups {
                 for r in (0..STREAMS).step_by(per_tile) {
                     for _ in 0..F::FORMAT.group_bytes() / LINE + (group + 1) % 2 {
-                        prefetch_far(next[r]);
-                        next[r] = next[r].wrapping_add(LINE);
+                        prefetch_far(next[r][0]);
+                        next[r][0] = next[r][0].wrapping_add(LINE);
+                    }
+                    if F::FORMAT.is_planes() {
+                        for _ in 0..F::FORMAT.group_bytes() / LINE {
+                            prefetch_far(next[r][1]);
+                            next[r][1] = next[r][1].wrapping_add(LINE);
+                        }
                     }
                 }
                 // SAFETY: `x`, `scales` and `corrections` hold `groups` groups, and the tiles of
@@ -166,26 +174,36 @@ fn streams<D: Dots, F: Format>(
 }
 
 /// Some rows of a matrix for some tokens.
-struct Work<'a> {
-    matrix: &'a Matrix<'a>,
-    tiles: &'a [u8],
+pub(super) struct Work<'a> {
+    pub matrix: &'a Matrix<'a>,
+    /// All of the matrix.
+    pub tiles: &'a [u8],
     /// Whole tiles, the last one of the matrix perhaps not.
-    rows: Range<usize>,
-    quantized: &'a QuantizedInput,
-    token: usize,
-    count: usize,
+    pub rows: Range<usize>,
+    pub quantized: &'a QuantizedInput,
+    pub token: usize,
+    pub count: usize,
     /// Distance of the sums of two tokens.
-    width: usize,
+    pub width: usize,
 }
 
 impl Work<'_> {
+    /// `sums[t * width + row]` for all rows and tokens of a matrix in `format`. With `few`,
+    /// what follows is asked for from memory.
+    #[inline(always)]
+    pub fn sums_of<D: Dots>(self, d: D, format: TileFormat, few: bool, sums: &mut [f32]) {
+        match format {
+            TileFormat::Int8 => self.sums::<D, Int8>(d, few, sums),
+            TileFormat::Int4 => self.sums::<D, Int4>(d, few, sums),
+            TileFormat::Int8Planes => self.sums::<D, Int8Planes>(d, few, sums),
+            TileFormat::Int4Planes => self.sums::<D, Int4Planes>(d, few, sums),
+        }
+    }
+
     /// `sums[t * width + row]` for all rows and tokens.
     #[inline(always)]
     fn sums<D: Dots, F: Format>(self, d: D, few: bool, sums: &mut [f32]) {
-        let tile = F::FORMAT.tile_bytes(self.matrix.cols);
-        let first = self.rows.start / TILE_ROWS;
-        let tiles = self.rows.end.div_ceil(TILE_ROWS) - first;
-        let weights = &self.tiles[first * tile..(first + tiles) * tile];
+        let tiles = self.rows.end.div_ceil(TILE_ROWS) - self.rows.start / TILE_ROWS;
         // Registers of rows: tiles, or their halves.
         let per_tile = TILE_ROWS / D::ROWS;
         let mut n = 0;
@@ -196,7 +214,7 @@ impl Work<'_> {
             let pair = left >= 2 && self.count >= D::PAIR.0 && self.count <= D::PAIR.1;
             while token < self.count {
                 let count = if pair { self.count } else { D::SINGLE.min(self.count - token) };
-                let part = Part { work: &self, weights, n, token, few };
+                let part = Part { work: &self, n, token, few };
                 // The conditions are constants: only blocks that occur are compiled.
                 match count {
                     1 if const { D::PAIR.0 == 1 } && pair => part.block::<D, F, 2, 1>(d, sums),
@@ -217,10 +235,9 @@ impl Work<'_> {
     }
 }
 
-/// Some registers of rows, from register `n` of `weights` on, for some tokens of a [`Work`].
+/// Some registers of rows, from register `n` on, for some tokens of a [`Work`].
 struct Part<'a> {
     work: &'a Work<'a>,
-    weights: &'a [u8],
     n: usize,
     token: usize,
     few: bool,
@@ -230,24 +247,25 @@ impl Part<'_> {
     /// The sums of `R` registers of rows and `T` tokens.
     #[inline(always)]
     fn block<D: Dots, F: Format, const R: usize, const T: usize>(self, d: D, sums: &mut [f32]) {
-        let Self { work, weights, n, token, few } = self;
-        let cols = work.matrix.cols;
-        let (groups, tile) = (work.quantized.groups(), F::FORMAT.tile_bytes(cols));
+        let Self { work, n, token, few } = self;
+        let (groups, cols) = (work.quantized.groups(), work.matrix.cols);
+        let (tile, rest) = (F::FORMAT.tile_bytes(cols), F::FORMAT.rest_bytes(cols));
         let first = work.token + token;
         let (x, scales) = (work.quantized.values(first), work.quantized.scales(first));
         let corrections = work.quantized.corrections(first);
         assert!(x.len() >= T * groups * GROUP && scales.len() >= T * groups);
         assert!(corrections.len() >= T * groups && groups == cols.div_ceil(GROUP));
-        let mut rows = [Rows { scales: weights.as_ptr(), weights: weights.as_ptr() }; R];
+        let mut rows = [Rows::new(work.tiles, work.tiles, 0); R];
         for r in 0..R {
-            let row = (n + r) * D::ROWS;
-            let (tile_at, row) = (row / TILE_ROWS * tile, row % TILE_ROWS);
-            rows[r] = Rows::new(&weights[tile_at..][..tile], row);
+            let row = work.rows.start + (n + r) * D::ROWS;
+            let (tile, rest) = F::FORMAT.tile(work.tiles, cols, row / TILE_ROWS);
+            rows[r] = Rows::new(tile, rest, row % TILE_ROWS);
         }
         let mut lanes = [[d.zero(); R]; T];
         // Of the two halves of a tile, one pass asks for the first and one for the second.
-        let ahead = AHEAD + n * D::ROWS % TILE_ROWS * tile / TILE_ROWS;
-        let mut next = rows[0].scales.wrapping_add(ahead);
+        let half = n * D::ROWS % TILE_ROWS;
+        let mut next = rows[0].scales.wrapping_add(AHEAD + half * tile / TILE_ROWS);
+        let mut next_rest = rows[0].rest.wrapping_add(AHEAD + half * rest / TILE_ROWS);
         // Only one of the passes over the same memory asks for it.
         let fetch = few && token == 0;
         for group in 0..groups {
@@ -255,6 +273,12 @@ impl Part<'_> {
                 for _ in 0..R * D::ROWS * F::FORMAT.group_bytes() / (TILE_ROWS * LINE) {
                     prefetch_far(next);
                     next = next.wrapping_add(LINE);
+                }
+                if F::FORMAT.is_planes() {
+                    for _ in 0..R * D::ROWS * F::FORMAT.group_bytes() / (TILE_ROWS * LINE) {
+                        prefetch_far(next_rest);
+                        next_rest = next_rest.wrapping_add(LINE);
+                    }
                 }
                 // The scales: half a line for each tile.
                 if group % 2 == 0 {
@@ -288,30 +312,34 @@ impl Part<'_> {
 /// A register of rows of a tile: where their first scale and weights are, less what
 /// [`TileFormat::scales_at`] and [`TileFormat::weights_at`] say of a group.
 #[derive(Clone, Copy)]
-struct Rows {
-    scales: *const u8,
-    weights: *const u8,
+pub(super) struct Rows {
+    pub scales: *const u8,
+    pub weights: *const u8,
+    /// Their first weights in the second plane, if there is one: groups follow each other.
+    pub rest: *const u8,
 }
 
 impl Rows {
-    /// The rows from `row` on of a tile.
+    /// The rows from `row` on of a tile, in each of its planes.
     #[inline(always)]
-    fn new(tile: &[u8], row: usize) -> Self {
-        Self { scales: tile[2 * row..].as_ptr(), weights: tile[4 * row..].as_ptr() }
+    pub fn new(tile: &[u8], rest: &[u8], row: usize) -> Self {
+        let scales = tile[2 * row..].as_ptr();
+        let rest = rest.as_ptr().wrapping_add(4 * row);
+        Self { scales, weights: tile[4 * row..].as_ptr(), rest }
     }
 }
 
 /// One group of the inputs of some tokens, which are `groups` groups apart.
 #[derive(Clone, Copy)]
-struct Inputs {
-    values: *const i8,
-    scales: *const f32,
-    corrections: *const i32,
-    groups: usize,
+pub(super) struct Inputs {
+    pub values: *const i8,
+    pub scales: *const f32,
+    pub corrections: *const i32,
+    pub groups: usize,
 }
 
 /// A format of weights.
-trait Format {
+pub(super) trait Format {
     const FORMAT: TileFormat;
 
     /// Adds the products of group `group`.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`layout`] | where each number lies; the definition of what a matrix's bytes mean |
 //! | [`quantize`](mod@quantize) | from stored weights to the layout, scales for the least squared error |
+//! | [`split`](fn@split) | from one plane to two |
 //! | `inputs` | what they are multiplied with, rounded to INT8 |
 //! | `dots` | integer dot products for each instruction set |
 //!
@@ -12,9 +13,11 @@
 pub(crate) mod dots;
 pub(crate) mod inputs;
 pub mod layout;
+mod planes;
 mod quantize;
 #[cfg(test)]
 mod tests;
 
 pub use layout::{GROUP, TILE_ROWS, TileFormat};
+pub use planes::split;
 pub use quantize::{REVISION, quantize};

@@ -38,7 +38,8 @@ const INT8_DIVISORS: [f32; LANES] = [
     -122.5, -122.0, -121.5, -121.0,
 ];
 
-/// Quantizes the rows `rows` of `matrix` into `out`, the bytes of their tiles. The range
+/// Quantizes the rows `rows` of `matrix` into `out`, the bytes of their tiles in a format of
+/// one plane (for two, see [`split`](super::split())). The range
 /// begins at a multiple of 16, and ends at one or at the last row, so that a large matrix
 /// can be done piece by piece.
 ///
@@ -55,6 +56,7 @@ pub fn quantize(
     format: TileFormat,
     out: &mut [u8],
 ) -> Result<()> {
+    assert!(!format.is_planes(), "quantize: {format:?} is made of one plane");
     assert!(rows.start.is_multiple_of(TILE_ROWS) && rows.end <= matrix.rows, "quantize: rows");
     assert!(rows.end == matrix.rows || rows.end.is_multiple_of(TILE_ROWS), "quantize: rows");
     assert_eq!(Some(out.len()), format.bytes(rows.len(), matrix.cols), "quantize: output");
@@ -90,10 +92,7 @@ fn quantize_tile<S: Simd>(
     out: &mut [u8],
 ) -> Option<usize> {
     let groups = matrix.cols.div_ceil(GROUP);
-    let zero = match format {
-        TileFormat::Int8 => 128,
-        TileFormat::Int4 => 0x88,
-    };
+    let zero = if format.is_int8() { 128 } else { 0x88 };
     for group in 0..groups {
         let weights = format.weights_at(group);
         out[weights..][..format.group_bytes()].fill(zero);
@@ -164,9 +163,9 @@ fn choose<S: Simd>(s: S, format: TileFormat, w: [S::F32; 2]) -> Option<(f16, [S:
     let highest = s.max_lane(s.max(w[0], w[1]));
     let lowest = -s.max_lane(s.max(s.sub(zero, w[0]), s.sub(zero, w[1])));
     let extreme = if highest >= -lowest { highest } else { lowest };
-    let (least, most, divisors) = match format {
-        TileFormat::Int8 => (-128.0, 127.0, &INT8_DIVISORS),
-        TileFormat::Int4 => (-8.0, 7.0, &INT4_DIVISORS),
+    let (least, most, divisors) = match format.is_int8() {
+        true => (-128.0, 127.0, &INT8_DIVISORS),
+        false => (-8.0, 7.0, &INT4_DIVISORS),
     };
     // No candidate may be too large for a half.
     if !finite || extreme.abs() > 6.5 * 65504.0 {
@@ -264,10 +263,7 @@ fn put_group<S: Simd>(s: S, format: TileFormat, codes: [S::F32; 2], r: usize, we
         u32::from_le_bytes([bytes[4 * j], bytes[4 * j + 1], bytes[4 * j + 2], bytes[4 * j + 3]])
     };
     for (j, line) in weights.chunks_exact_mut(LINE).enumerate() {
-        let word = match format {
-            TileFormat::Int8 => quad(j),
-            TileFormat::Int4 => quad(j) | quad(j + 4) << 4,
-        };
+        let word = if format.is_int8() { quad(j) } else { quad(j) | quad(j + 4) << 4 };
         line[4 * r..4 * r + 4].copy_from_slice(&word.to_le_bytes());
     }
 }

@@ -27,7 +27,12 @@ pub(super) fn quantized(
 ) -> Vec<u8> {
     let mut out = vec![0xa5; format.bytes(rows, cols).unwrap()];
     let matrix = Matrix::new(Weights::F32(w), rows, cols);
-    compute(isa, 2, |c| quantize(c, &matrix, 0..rows, format, &mut out)).unwrap();
+    compute(isa, 2, |c| quantize(c, &matrix, 0..rows, format.whole(), &mut out)).unwrap();
+    if format.is_planes() {
+        let whole = out.clone();
+        let (first, rest) = out.split_at_mut(rows.div_ceil(TILE_ROWS) * format.tile_bytes(cols));
+        compute(isa, 2, |c| split(c, format.whole(), cols, &whole, first, rest));
+    }
     out
 }
 
@@ -43,16 +48,16 @@ pub(super) fn widened(tiles: &[u8], rows: usize, cols: usize, format: TileFormat
 /// definition has it: the scale from the largest element, rounded to a half afterwards.
 fn reference_error(format: TileFormat, w: &[f32]) -> f64 {
     let extreme = w.iter().fold(0f32, |m, &v| if v.abs() > m.abs() { v } else { m });
-    let (divisor, least, most) = match format {
-        TileFormat::Int8 => (127.0 * extreme.signum(), -127.0, 127.0),
-        TileFormat::Int4 => (-8.0, -8.0, 7.0),
+    let (divisor, least, most) = match format.is_int8() {
+        true => (127.0 * extreme.signum(), -127.0, 127.0),
+        false => (-8.0, -8.0, 7.0),
     };
     let scale = extreme / divisor;
     let inverse = if scale == 0.0 { 0.0 } else { 1.0 / scale };
     let stored = f64::from(f16::from_f32(scale).to_f32());
-    let code = |v: f32| match format {
-        TileFormat::Int8 => (v * inverse).round(),
-        TileFormat::Int4 => (v * inverse + 8.5).floor() - 8.0,
+    let code = |v: f32| match format.is_int8() {
+        true => (v * inverse).round(),
+        false => (v * inverse + 8.5).floor() - 8.0,
     };
     let error = |&v: &f32| (f64::from(v) - f64::from(code(v).clamp(least, most)) * stored).powi(2);
     w.iter().map(error).sum()
@@ -65,16 +70,31 @@ fn a_widened_row_is_what_the_layout_says() {
         for format in TileFormat::ALL {
             let tiles = quantized(Isa::best(), &w, rows, cols, format);
             let wide = widened(&tiles, rows, cols, format);
-            let tile_bytes = format.tile_bytes(cols);
             for (n, wide) in wide.into_iter().enumerate() {
                 let (row, col) = (n / cols, n % cols);
-                let tile = &tiles[row / 16 * tile_bytes..][..tile_bytes];
+                let (tile, rest) = format.tile(&tiles, cols, row / 16);
                 let at = format.scales_at(col / 32) + 2 * (row % 16);
                 let scale = f16::from_le_bytes([tile[at], tile[at + 1]]).to_f32();
                 let group = &tile[format.weights_at(col / 32)..];
-                let code = i32::from(format.stored(group, row % 16, col % 32)) - format.offset();
+                let rest = &rest[format.rest_bytes(col / 32 * 32)..];
+                let stored = format.stored(group, rest, row % 16, col % 32);
+                let code = i32::from(stored) - format.offset();
                 assert_eq!(wide, code as f32 * scale, "{format:?} {row} {col}");
             }
+        }
+    }
+}
+
+#[test]
+fn two_planes_hold_the_numbers_of_one() {
+    for (rows, cols) in SHAPES {
+        let w = normal(&mut Random(4), rows * cols, 0.02);
+        for format in TileFormat::WHOLE {
+            let both = [format, format.planes()].map(|format| {
+                widened(&quantized(Isa::best(), &w, rows, cols, format), rows, cols, format)
+            });
+            assert_eq!(both[0], both[1], "{format:?} {rows} {cols}");
+            assert_eq!(format.bytes(rows, cols), format.planes().bytes(rows, cols));
         }
     }
 }
@@ -162,8 +182,11 @@ fn padding_is_worth_nothing() {
         assert!((0..2).all(|group| scales(group)[2 * rows..].iter().all(|&b| b == 0)));
         for col in 40 - 32..32 {
             for row in 0..rows {
-                let group = &tiles[format.weights_at(1)..];
-                assert_eq!(i32::from(format.stored(group, row, col)), format.offset());
+                let (tile, rest) = format.tile(&tiles, cols, 0);
+                let (group, rest) =
+                    (&tile[format.weights_at(1)..], rest.get(format.rest_bytes(32)..));
+                let stored = format.stored(group, rest.unwrap_or(&[]), row, col);
+                assert_eq!(i32::from(stored), format.offset());
             }
         }
     }
@@ -175,7 +198,7 @@ fn types_and_pieces_make_no_difference() {
     let w = normal(&mut Random(5), rows * cols, 0.1);
     let narrow: Vec<bf16> = w.iter().map(|&v| bf16::from_f32(v)).collect();
     let wide: Vec<f32> = narrow.iter().map(|v| v.to_f32()).collect();
-    for format in TileFormat::ALL {
+    for format in TileFormat::WHOLE {
         let whole = quantized(Isa::best(), &wide, rows, cols, format);
         let matrix = Matrix::new(Weights::Bf16(&narrow), rows, cols);
         let mut pieces = vec![0; whole.len()];
@@ -190,7 +213,7 @@ fn types_and_pieces_make_no_difference() {
 
 #[test]
 fn weights_without_a_scale() {
-    for format in TileFormat::ALL {
+    for format in TileFormat::WHOLE {
         // Nothing, too little for a half, and little.
         for (value, exact) in [(0.0, true), (1e-12, false), (-3e-7, false), (4e5, false)] {
             let w = [value; 50];

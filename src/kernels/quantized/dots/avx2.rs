@@ -10,6 +10,46 @@ use crate::kernels::simd::{Avx2, Simd};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Avx2Dots(pub Avx2);
 
+/// The bits of `a` where those of `mask` are set, else those of `b`.
+///
+/// # Safety
+/// The CPU has AVX2.
+#[inline(always)]
+unsafe fn select(mask: __m256i, a: __m256i, b: __m256i) -> __m256i {
+    // SAFETY: by the contract.
+    unsafe { _mm256_or_si256(_mm256_and_si256(mask, a), _mm256_andnot_si256(mask, b)) }
+}
+
+/// INT8 weights of two planes: from the low nibbles and from the high ones.
+///
+/// # Safety
+/// The CPU has AVX2; 32 readable bytes at each place.
+#[inline(always)]
+pub(super) unsafe fn joined_bytes(first: *const u8, rest: *const u8) -> [__m256i; 2] {
+    // SAFETY: by the contract.
+    unsafe {
+        let (first, rest) = (_mm256_loadu_si256(first.cast()), _mm256_loadu_si256(rest.cast()));
+        let low = _mm256_set1_epi8(15);
+        [
+            select(low, rest, _mm256_slli_epi16::<4>(first)),
+            select(low, _mm256_srli_epi16::<4>(rest), first),
+        ]
+    }
+}
+
+/// Weights that are stored with an offset of 128: magnitudes and signed values.
+///
+/// # Safety
+/// The CPU has AVX2.
+#[inline(always)]
+unsafe fn signed(stored: __m256i) -> (__m256i, __m256i) {
+    // SAFETY: by the contract.
+    unsafe {
+        let signed = _mm256_xor_si256(stored, _mm256_set1_epi8(-128));
+        (_mm256_abs_epi8(signed), signed)
+    }
+}
+
 // SAFETY of all blocks in this impl: the `Avx2` inside is the proof that the instructions
 // are there; pointers are valid by the contracts of the trait.
 #[allow(clippy::undocumented_unsafe_blocks)]
@@ -47,11 +87,7 @@ impl Dots for Avx2Dots {
     }
     #[inline(always)]
     unsafe fn bytes(self, p: *const u8) -> Self::Bytes {
-        unsafe {
-            let offset = _mm256_loadu_si256(p.cast());
-            let signed = _mm256_xor_si256(offset, _mm256_set1_epi8(-128));
-            (_mm256_abs_epi8(signed), signed)
-        }
+        unsafe { signed(_mm256_loadu_si256(p.cast())) }
     }
     #[inline(always)]
     unsafe fn nibbles(self, p: *const u8) -> [Self::Quads; 2] {
@@ -60,6 +96,40 @@ impl Dots for Avx2Dots {
             let mask = _mm256_set1_epi8(15);
             let high = _mm256_and_si256(_mm256_srli_epi16::<4>(both), mask);
             [_mm256_and_si256(both, mask), high]
+        }
+    }
+    #[inline(always)]
+    unsafe fn quarters(self, p: *const u8) -> [Self::Quads; 4] {
+        unsafe {
+            let (all, mask) = (_mm256_loadu_si256(p.cast()), _mm256_set1_epi8(3));
+            [
+                _mm256_and_si256(all, mask),
+                _mm256_and_si256(_mm256_srli_epi16::<2>(all), mask),
+                _mm256_and_si256(_mm256_srli_epi16::<4>(all), mask),
+                _mm256_and_si256(_mm256_srli_epi16::<6>(all), mask),
+            ]
+        }
+    }
+    #[inline(always)]
+    unsafe fn join8(self, first: *const u8, rest: *const u8) -> [Self::Bytes; 2] {
+        unsafe {
+            let [low, high] = joined_bytes(first, rest);
+            [signed(low), signed(high)]
+        }
+    }
+    #[inline(always)]
+    unsafe fn join4(self, first: *const u8, rest: *const u8) -> [Self::Quads; 4] {
+        unsafe {
+            let (first, rest) = (_mm256_loadu_si256(first.cast()), _mm256_loadu_si256(rest.cast()));
+            let (low, mask) = (_mm256_set1_epi8(0x33), _mm256_set1_epi8(15));
+            let a = select(low, rest, _mm256_slli_epi16::<2>(first));
+            let b = select(low, _mm256_srli_epi16::<2>(rest), first);
+            [
+                _mm256_and_si256(a, mask),
+                _mm256_and_si256(b, mask),
+                _mm256_and_si256(_mm256_srli_epi16::<4>(a), mask),
+                _mm256_and_si256(_mm256_srli_epi16::<4>(b), mask),
+            ]
         }
     }
     #[inline(always)]

@@ -18,6 +18,16 @@ impl Avx512Vnni {
     }
 }
 
+/// The bits of `a` where those of `mask` are set, else those of `b`.
+///
+/// # Safety
+/// The CPU has AVX-512.
+#[inline(always)]
+unsafe fn select(mask: __m512i, a: __m512i, b: __m512i) -> __m512i {
+    // SAFETY: by the contract.
+    unsafe { _mm512_ternarylogic_epi64::<0xca>(mask, a, b) }
+}
+
 // SAFETY of all blocks in this impl: an `Avx512Vnni` exists only where `detect` has found
 // the instructions; pointers are valid by the contracts of the trait.
 #[allow(clippy::undocumented_unsafe_blocks)]
@@ -65,6 +75,44 @@ impl Dots for Avx512Vnni {
             let mask = _mm512_set1_epi8(15);
             let high = _mm512_and_si512(_mm512_srli_epi16::<4>(both), mask);
             [_mm512_and_si512(both, mask), high]
+        }
+    }
+    #[inline(always)]
+    unsafe fn quarters(self, p: *const u8) -> [Self::Quads; 4] {
+        unsafe {
+            let (all, mask) = (_mm512_loadu_si512(p.cast()), _mm512_set1_epi8(3));
+            [
+                _mm512_and_si512(all, mask),
+                _mm512_and_si512(_mm512_srli_epi16::<2>(all), mask),
+                _mm512_and_si512(_mm512_srli_epi16::<4>(all), mask),
+                _mm512_and_si512(_mm512_srli_epi16::<6>(all), mask),
+            ]
+        }
+    }
+    #[inline(always)]
+    unsafe fn join8(self, first: *const u8, rest: *const u8) -> [Self::Bytes; 2] {
+        unsafe {
+            let (first, rest) = (_mm512_loadu_si512(first.cast()), _mm512_loadu_si512(rest.cast()));
+            let low = _mm512_set1_epi8(15);
+            [
+                select(low, rest, _mm512_slli_epi16::<4>(first)),
+                select(low, _mm512_srli_epi16::<4>(rest), first),
+            ]
+        }
+    }
+    #[inline(always)]
+    unsafe fn join4(self, first: *const u8, rest: *const u8) -> [Self::Quads; 4] {
+        unsafe {
+            let (first, rest) = (_mm512_loadu_si512(first.cast()), _mm512_loadu_si512(rest.cast()));
+            let (low, mask) = (_mm512_set1_epi8(0x33), _mm512_set1_epi8(15));
+            let a = select(low, rest, _mm512_slli_epi16::<2>(first));
+            let b = select(low, _mm512_srli_epi16::<2>(rest), first);
+            [
+                _mm512_and_si512(a, mask),
+                _mm512_and_si512(b, mask),
+                _mm512_and_si512(_mm512_srli_epi16::<4>(a), mask),
+                _mm512_and_si512(_mm512_srli_epi16::<4>(b), mask),
+            ]
         }
     }
     #[inline(always)]

@@ -3,6 +3,7 @@
 
 use std::arch::x86_64::*;
 
+use super::avx2::joined_bytes;
 use super::{Avx2Dots, Dots};
 use crate::kernels::simd::Avx2;
 
@@ -61,6 +62,18 @@ impl Dots for AvxVnni {
     #[inline(always)]
     unsafe fn nibbles(self, p: *const u8) -> [Self::Quads; 2] {
         unsafe { self.0.nibbles(p) }
+    }
+    #[inline(always)]
+    unsafe fn quarters(self, p: *const u8) -> [Self::Quads; 4] {
+        unsafe { self.0.quarters(p) }
+    }
+    #[inline(always)]
+    unsafe fn join8(self, first: *const u8, rest: *const u8) -> [Self::Bytes; 2] {
+        unsafe { joined_bytes(first, rest) }
+    }
+    #[inline(always)]
+    unsafe fn join4(self, first: *const u8, rest: *const u8) -> [Self::Quads; 4] {
+        unsafe { self.0.join4(first, rest) }
     }
     #[inline(always)]
     unsafe fn start8(self, p: *const i32) -> Self::Sums8 {

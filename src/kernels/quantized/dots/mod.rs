@@ -79,6 +79,21 @@ pub(crate) trait Dots: Copy + Send + Sync {
     /// # Safety
     /// `4 * ROWS` readable bytes.
     unsafe fn nibbles(self, p: *const u8) -> [Self::Quads; 2];
+    /// Numbers of two bits: those in bits 0 and 1, in 2 and 3, in 4 and 5, in 6 and 7.
+    ///
+    /// # Safety
+    /// `4 * ROWS` readable bytes.
+    unsafe fn quarters(self, p: *const u8) -> [Self::Quads; 4];
+    /// INT8 weights of two planes: from the low nibbles and from the high ones.
+    ///
+    /// # Safety
+    /// `4 * ROWS` readable bytes at each place.
+    unsafe fn join8(self, first: *const u8, rest: *const u8) -> [Self::Bytes; 2];
+    /// INT4 weights of two planes, in the order of [`Dots::quarters`].
+    ///
+    /// # Safety
+    /// `4 * ROWS` readable bytes at each place.
+    unsafe fn join4(self, first: *const u8, rest: *const u8) -> [Self::Quads; 4];
 
     /// The start of a sum of INT8 weights; `p` is -8 times the sum of the group's inputs.
     ///

@@ -3,6 +3,7 @@
 
 use half::f16;
 
+use super::super::layout::{join4, join8};
 use super::Dots;
 use crate::kernels::simd::{Scalar, Simd};
 
@@ -51,6 +52,24 @@ impl Dots for ScalarDots {
     unsafe fn nibbles(self, p: *const u8) -> [Self::Quads; 2] {
         let both = unsafe { p.cast::<Self::Quads>().read_unaligned() };
         [both.map(|b| b & 15), both.map(|b| b >> 4)]
+    }
+    #[inline(always)]
+    unsafe fn quarters(self, p: *const u8) -> [Self::Quads; 4] {
+        let all = unsafe { p.cast::<Self::Quads>().read_unaligned() };
+        [all.map(|b| b & 3), all.map(|b| b >> 2 & 3), all.map(|b| b >> 4 & 3), all.map(|b| b >> 6)]
+    }
+    #[inline(always)]
+    unsafe fn join8(self, first: *const u8, rest: *const u8) -> [Self::Bytes; 2] {
+        let (first, rest) = unsafe { (self.bytes(first), self.bytes(rest)) };
+        let both: [[u8; 2]; 4 * ROWS] = std::array::from_fn(|i| join8(first[i], rest[i]));
+        [both.map(|b| b[0]), both.map(|b| b[1])]
+    }
+    #[inline(always)]
+    unsafe fn join4(self, first: *const u8, rest: *const u8) -> [Self::Quads; 4] {
+        let (first, rest) = unsafe { (self.bytes(first), self.bytes(rest)) };
+        let both: [[u8; 2]; 4 * ROWS] = std::array::from_fn(|i| join4(first[i], rest[i]));
+        let (a, b) = (both.map(|b| b[0]), both.map(|b| b[1]));
+        [a.map(|b| b & 15), b.map(|b| b & 15), a.map(|b| b >> 4), b.map(|b| b >> 4)]
     }
     #[inline(always)]
     unsafe fn start8(self, p: *const i32) -> Self::Sums8 {

@@ -1,0 +1,424 @@
+//! How large products can be, from the first plane of quantized weights; and exact products of
+//! chosen tiles.
+//!
+//! A weight is `scale (stored - offset)`, and the first plane has the upper bits of `stored`.
+//! With the middle of what the lower bits can be in their place, a product of the row `w` with
+//! the inputs `x` (in INT8, as always with quantized weights) is off by the sum of
+//! `scale r_k x_k` over the columns, where each `r_k` lies within half a step of the upper bits:
+//! one of `n` values around 0 that are 1 apart, `n` = 16 for INT8 and 4 for INT4.
+//!
+//! That sum is bounded as one of independent numbers. If all values of `r_k` are equally
+//! likely, it is sub-Gaussian with the variance
+//!
+//! ```text
+//! sigma^2 = (n^2 - 1) / 12  sum over groups  scale^2  sum over their columns  x_k^2
+//! ```
+//!
+//! (what is uniform, discretely too, is strictly sub-Gaussian), so that it exceeds `t sigma`
+//! with a probability of at most `exp(-t^2 / 2)`. This is no proof, because weights are what
+//! they are; [`deviations`] is chosen so that chance plays no part: 6 for INT4, at most 1.5e-8,
+//! and 1e-9 by the tails of a normal distribution, which many columns give; 7 for INT8, at most
+//! 2.3e-11 and 1.3e-12. Who uses the bounds can compare them with the products that he computes
+//! exactly; weights for which they are of no use show themselves there. A few large inputs
+//! cannot break a bound: all of `r_k` together are at most 1.63 times as large as their standard
+//! deviation, so that it takes more than a dozen columns of the same size and sign to come to 6.
+//!
+//! The residual `r` of a row belongs to the row: where the inputs resemble the weights, as they
+//! do in the largest products, it points the same way, and the estimate is on the small side by
+//! a share of the product. Measured with random weights, that is 4.4 % (INT4) and 0.8 % (INT8) of it;
+//! [`growth`] makes up for it.
+#![allow(clippy::needless_range_loop)] // the loops over registers, see `direct`
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::planes::column_of;
+use super::runs::{AHEAD, Runs, STREAMS, Share};
+use super::tiles::{self, Rows, Work};
+use crate::dispatch;
+use crate::kernels::quantized::dots::{Dots, IntegerIsa, dispatch_dots};
+use crate::kernels::quantized::inputs::{QuantizedInput, with_inputs};
+use crate::kernels::quantized::layout::{GROUP, LINE};
+use crate::kernels::quantized::{TILE_ROWS, TileFormat};
+use crate::kernels::simd::{LANES, Simd, prefetch_far};
+use crate::kernels::{Compute, Matrix, Weights};
+use crate::pool::SharedMut;
+use crate::{Error, Result};
+
+/// How many standard deviations a bound is above its estimate.
+const fn deviations(format: TileFormat) -> f32 {
+    if format.is_int8() { 7.0 } else { 6.0 }
+}
+
+/// What estimates above 0 are multiplied by.
+const fn growth(format: TileFormat) -> f32 {
+    if format.is_int8() { 1.01 } else { 1.0625 }
+}
+
+/// Covers roundings, of which that of [`BoundInputs::starts`] to integers is the largest: it is
+/// less than a hundredth of the deviations.
+const SLACK: f32 = 1.01;
+/// Tiles of one task of [`linear_tiles`].
+const TASK_TILES: usize = 4;
+/// Tiles of one task of [`largest_of_tiles`].
+const TASK_TOPS: usize = 1024;
+
+/// What [`upper_bounds`] makes of its inputs, `[tokens, groups]` each; kept from call to call.
+#[derive(Default)]
+pub struct BoundInputs {
+    /// What the sum of a group starts from, for the offset of the weights.
+    starts: Vec<i32>,
+    /// What an integer of the sum is worth, but for the scale of the weights.
+    factors: Vec<f32>,
+    /// So many deviations, but for the scale of the weights.
+    spreads: Vec<f32>,
+}
+
+impl BoundInputs {
+    fn set(&mut self, format: TileFormat, x: &QuantizedInput, tokens: usize) -> Result<()> {
+        let groups = tokens * x.groups();
+        let refused = |_| Error::out_of_memory("scratch of the head", 12 * groups);
+        self.starts.clear();
+        self.starts.try_reserve(groups).map_err(refused)?;
+        self.factors.clear();
+        self.factors.try_reserve(groups).map_err(refused)?;
+        self.spreads.clear();
+        self.spreads.try_reserve(groups).map_err(refused)?;
+        // Of the stored number, the upper bits are worth `step`, the lower ones 0 to `step - 1`.
+        let step = if format.is_int8() { 16.0 } else { 4.0 };
+        let middle = (step - 1.0) / 2.0;
+        let zero = (format.offset() as f32 - middle) / step;
+        let variance = (step * step - 1.0) / 12.0;
+        let most = SLACK * deviations(format) * f32::sqrt(variance);
+        let values = x.values(0).chunks_exact(GROUP).take(groups);
+        for ((values, &scale), &correction) in values.zip(x.scales(0)).zip(x.corrections(0)) {
+            let squares: i32 = values.iter().map(|&v| i32::from(v) * i32::from(v)).sum();
+            self.starts.push((correction as f32 / 8.0 * zero).round() as i32);
+            self.factors.push(scale * step);
+            self.spreads.push(scale * most * (squares as f32).sqrt());
+        }
+        Ok(())
+    }
+}
+
+/// `out[t][n]`: what the product of row `n` of `matrix`, whose weights are in two planes, with
+/// the row `t` of `x` (`[tokens, cols]`) in [`ComputeMode::Fast`](crate::kernels::ComputeMode)
+/// hardly exceeds; see the [module](self). False, with garbage in `out`, when some bound is not
+/// finite. Where the computation was given up, see [`Compute::check`].
+///
+/// # Errors
+/// `OutOfMemory`.
+///
+/// # Panics
+/// If lengths do not fit or the weights are not in two planes.
+pub fn upper_bounds(
+    c: &Compute,
+    x: &[f32],
+    tokens: usize,
+    matrix: &Matrix,
+    inputs: &mut BoundInputs,
+    out: &mut [f32],
+) -> Result<bool> {
+    let Weights::Tiles(format, tiles) = matrix.weights else { panic!("bounds: no planes") };
+    assert!(format.is_planes() && x.len() == tokens * matrix.cols && tokens > 0);
+    assert!(out.len() == tokens * matrix.rows && matrix.weights.fit(matrix.rows, matrix.cols));
+    let step = tiles::task_rows(tokens, format, matrix.cols, 1);
+    let share = match tokens {
+        1 => Share::in_runs(matrix.rows, step),
+        _ => Share::whole(matrix.rows, step),
+    };
+    let finite = AtomicBool::new(true);
+    let mut result = Ok(());
+    with_inputs(c, x, tokens, matrix.cols, |quantized| {
+        result = inputs.set(format, quantized, tokens);
+        if result.is_err() {
+            return;
+        }
+        let x = quantized.values(0);
+        let bounds = Bounds { matrix, tiles, x, inputs, tokens, out: SharedMut::new(out) };
+        c.run(share.tasks(), |task| {
+            let runs = share.runs(task);
+            let good = dispatch_dots!(IntegerIsa::of(c.isa), d => {
+                match format.is_int8() {
+                    true => bounds.rows::<_, Nibbles>(d, runs),
+                    false => bounds.rows::<_, Quarters>(d, runs),
+                }
+            });
+            if !good {
+                finite.store(false, Ordering::Relaxed);
+            }
+        });
+    });
+    result.map(|()| finite.into_inner())
+}
+
+/// A format of the first plane.
+trait First {
+    const FORMAT: TileFormat;
+
+    /// Half a group of weights, the first or the second: in the order of [`Dots::quarters`].
+    ///
+    /// # Safety
+    /// Its lines are readable, of as many rows as a register has.
+    unsafe fn quads<D: Dots>(d: D, weights: *const u8, half: usize) -> [D::Quads; 4];
+}
+
+struct Nibbles;
+struct Quarters;
+
+impl First for Nibbles {
+    const FORMAT: TileFormat = TileFormat::Int8Planes;
+
+    #[inline(always)]
+    unsafe fn quads<D: Dots>(d: D, weights: *const u8, half: usize) -> [D::Quads; 4] {
+        // SAFETY: by the contract.
+        let [a, b] = unsafe {
+            let line = weights.add(2 * half * LINE);
+            [d.nibbles(line), d.nibbles(line.add(LINE))]
+        };
+        [a[0], b[0], a[1], b[1]]
+    }
+}
+
+impl First for Quarters {
+    const FORMAT: TileFormat = TileFormat::Int4Planes;
+
+    #[inline(always)]
+    unsafe fn quads<D: Dots>(d: D, weights: *const u8, half: usize) -> [D::Quads; 4] {
+        // SAFETY: by the contract.
+        unsafe { d.quarters(weights.add(half * LINE)) }
+    }
+}
+
+/// A matrix and what its rows are multiplied with.
+struct Bounds<'a> {
+    matrix: &'a Matrix<'a>,
+    tiles: &'a [u8],
+    /// `[tokens, groups, 32]`
+    x: &'a [i8],
+    inputs: &'a BoundInputs,
+    tokens: usize,
+    /// `[tokens, rows]`
+    out: SharedMut<'a, f32>,
+}
+
+impl Bounds<'_> {
+    /// The bounds of `runs`, which belong to the calling task; false if one is not finite.
+    #[inline(always)]
+    fn rows<D: Dots, F: First>(&self, d: D, runs: Runs) -> bool {
+        let per_tile = TILE_ROWS / D::ROWS;
+        let mut good = true;
+        if runs.many == STREAMS {
+            for at in (0..runs.count).step_by(TILE_ROWS) {
+                for first in (0..STREAMS).step_by(STREAMS / per_tile) {
+                    let mut rows = [0; STREAMS];
+                    for r in 0..STREAMS {
+                        let run = runs.run(first + r / per_tile).start;
+                        rows[r] = run + at + r % per_tile * D::ROWS;
+                    }
+                    good &= self.block::<D, F, STREAMS, 1>(d, rows, 0);
+                }
+            }
+            return good;
+        }
+        let rows = runs.as_one();
+        for row in (rows.start..rows.end).step_by(D::ROWS) {
+            let mut token = 0;
+            while token < self.tokens {
+                // The conditions are constants: only blocks that occur are compiled.
+                let left = self.tokens - token;
+                token += match left.min(D::SINGLE) {
+                    8.. if const { D::SINGLE >= 8 } => {
+                        good &= self.block::<D, F, 1, 8>(d, [row], token);
+                        8
+                    }
+                    4.. if const { D::SINGLE >= 4 } => {
+                        good &= self.block::<D, F, 1, 4>(d, [row], token);
+                        4
+                    }
+                    2.. if const { D::SINGLE >= 2 } => {
+                        good &= self.block::<D, F, 1, 2>(d, [row], token);
+                        2
+                    }
+                    _ => {
+                        good &= self.block::<D, F, 1, 1>(d, [row], token);
+                        1
+                    }
+                };
+            }
+        }
+        good
+    }
+
+    /// The bounds of the registers of rows that begin at `at`, for the tokens from `token` on.
+    #[inline(always)]
+    fn block<D: Dots, F: First, const R: usize, const T: usize>(
+        &self,
+        d: D,
+        at: [usize; R],
+        token: usize,
+    ) -> bool {
+        let (cols, groups) = (self.matrix.cols, self.matrix.cols.div_ceil(GROUP));
+        let BoundInputs { starts, factors, spreads } = self.inputs;
+        let all = self.tokens * groups;
+        assert!(self.x.len() >= all * GROUP && starts.len() == all && factors.len() == all);
+        assert!(spreads.len() == all && token + T <= self.tokens);
+        let mut rows = [Rows::new(self.tiles, self.tiles, 0); R];
+        let mut next = [self.tiles.as_ptr(); R];
+        for r in 0..R {
+            let (tile, rest) = F::FORMAT.tile(self.tiles, cols, at[r] / TILE_ROWS);
+            rows[r] = Rows::new(tile, rest, at[r] % TILE_ROWS);
+            next[r] = tile.as_ptr().wrapping_add(AHEAD);
+        }
+        let mut lanes = [[d.zero(); R]; T];
+        let mut squares = [[d.zero(); R]; T];
+        for group in 0..groups {
+            for r in 0..R {
+                // Of the registers of one tile, the first asks for it.
+                if at[r] % TILE_ROWS == 0 && token == 0 {
+                    for _ in 0..F::FORMAT.group_bytes() / LINE + (group + 1) % 2 {
+                        prefetch_far(next[r]);
+                        next[r] = next[r].wrapping_add(LINE);
+                    }
+                }
+            }
+            let (scales_at, weights_at) = (F::FORMAT.scales_at(group), F::FORMAT.weights_at(group));
+            // SAFETY: `x`, `starts`, `factors` and `spreads` hold `groups` groups of these
+            // tokens, and the tiles of `rows` as many (checked above).
+            unsafe {
+                let from = token * groups + group;
+                let x = self.x.as_ptr().add(from * GROUP);
+                let (starts, factors) = (starts.as_ptr().add(from), factors.as_ptr().add(from));
+                let spreads = spreads.as_ptr().add(from);
+                let mut sums = [[d.start4(starts); R]; T];
+                for t in 1..T {
+                    let start = d.start4(starts.add(t * groups));
+                    for r in 0..R {
+                        sums[t][r] = start;
+                    }
+                }
+                for half in 0..2 {
+                    if const { D::ROWS < TILE_ROWS } {
+                        // Too few registers for the weights of all rows.
+                        for r in 0..R {
+                            let w = F::quads(d, rows[r].weights.add(weights_at), half);
+                            for n in 0..4 {
+                                for t in 0..T {
+                                    let at = t * groups * GROUP + column_of(half, n);
+                                    sums[t][r] = d.dot4(sums[t][r], w[n], d.inputs(x.add(at)));
+                                }
+                            }
+                        }
+                        continue;
+                    }
+                    let mut w = [F::quads(d, rows[0].weights.add(weights_at), half); R];
+                    for r in 1..R {
+                        w[r] = F::quads(d, rows[r].weights.add(weights_at), half);
+                    }
+                    for n in 0..4 {
+                        for t in 0..T {
+                            let x = d.inputs(x.add(t * groups * GROUP + column_of(half, n)));
+                            for r in 0..R {
+                                sums[t][r] = d.dot4(sums[t][r], w[r][n], x);
+                            }
+                        }
+                    }
+                }
+                for r in 0..R {
+                    let scales = d.scales(rows[r].scales.add(scales_at));
+                    for t in 0..T {
+                        let scale = d.scaled(scales, factors.add(t * groups));
+                        let sum = d.finish4(sums[t][r], starts.add(t * groups));
+                        lanes[t][r] = d.mul_add(sum, scale, lanes[t][r]);
+                        let spread = d.scaled(scales, spreads.add(t * groups));
+                        squares[t][r] = d.mul_add(spread, spread, squares[t][r]);
+                    }
+                }
+            }
+        }
+        let mut good = true;
+        for t in 0..T {
+            for r in 0..R {
+                let (mut values, mut spreads) = ([0.0; TILE_ROWS], [0.0; TILE_ROWS]);
+                // SAFETY: as many numbers at least.
+                unsafe {
+                    d.store(values.as_mut_ptr(), lanes[t][r]);
+                    d.store(spreads.as_mut_ptr(), squares[t][r]);
+                }
+                let row = at[r];
+                let count = D::ROWS.min(self.matrix.rows.saturating_sub(row));
+                let first = (token + t) * self.matrix.rows + row;
+                // SAFETY: these rows belong to the calling task.
+                let out = unsafe { self.out.part(first.min(self.out.len()), count) };
+                for n in 0..D::ROWS {
+                    let grown = values[n] * growth(F::FORMAT);
+                    let value = if grown > values[n] { grown } else { values[n] };
+                    values[n] = value + spreads[n].sqrt();
+                }
+                for (out, value) in out.iter_mut().zip(values) {
+                    good &= value.is_finite();
+                    *out = value;
+                }
+            }
+        }
+        good
+    }
+}
+
+/// `out[n]`: the largest of the values of tile `n`, 16 rows of `values`. Values are not NaN.
+///
+/// # Panics
+/// If lengths do not fit.
+pub fn largest_of_tiles(c: &Compute, values: &[f32], out: &mut [f32]) {
+    assert_eq!(out.len(), values.len().div_ceil(TILE_ROWS), "one value for a tile");
+    c.run_chunks(out, TASK_TOPS, |task, out| {
+        let values = &values[task * TASK_TOPS * TILE_ROWS..];
+        dispatch!(c.isa, s => largest_of(s, values, out));
+    });
+}
+
+#[inline(always)]
+fn largest_of<S: Simd>(s: S, values: &[f32], out: &mut [f32]) {
+    const { assert!(TILE_ROWS == LANES) };
+    for (values, out) in values.chunks(TILE_ROWS).zip(out) {
+        *out = match values.len() {
+            TILE_ROWS => s.max_lane(s.load(values)),
+            _ => values.iter().fold(f32::NEG_INFINITY, |m, &v| if v > m { v } else { m }),
+        };
+    }
+}
+
+/// `out[i][n]`: the product of row `16 tiles[i] + n` of `matrix`, which is quantized, with `x`
+/// (`[cols]`), the same bits as [`linear`](super::linear) computes in
+/// [`ComputeMode::Fast`](crate::kernels::ComputeMode). Rows beyond the last are worth 0.
+///
+/// # Panics
+/// If there is no such tile, lengths do not fit or weights are not quantized.
+pub fn linear_tiles(c: &Compute, x: &[f32], matrix: &Matrix, tiles: &[u32], out: &mut [f32]) {
+    let Weights::Tiles(format, bytes) = matrix.weights else { panic!("tiles of no tiles") };
+    assert!(out.len() == tiles.len() * TILE_ROWS && x.len() == matrix.cols);
+    assert!(tiles.iter().all(|&tile| (tile as usize) < matrix.rows.div_ceil(TILE_ROWS)));
+    with_inputs(c, x, 1, matrix.cols, |quantized| {
+        c.run_chunks(out, TASK_TILES * TILE_ROWS, |task, out| {
+            let tiles = &tiles[task * TASK_TILES..];
+            for (n, sums) in out.chunks_exact_mut(TILE_ROWS).enumerate() {
+                if let Some(&next) = tiles.get(n + 1) {
+                    let (tile, rest) = format.tile(bytes, matrix.cols, next as usize);
+                    for plane in [tile, rest] {
+                        plane.chunks(LINE).for_each(|line| prefetch_far(line.as_ptr()));
+                    }
+                }
+                let first = tiles[n] as usize * TILE_ROWS;
+                let rows = first..matrix.rows.min(first + TILE_ROWS);
+                let tiles = bytes;
+                let (token, count, width) = (0, 1, TILE_ROWS);
+                let work = Work { matrix, tiles, rows, quantized, token, count, width };
+                dispatch_dots!(IntegerIsa::of(c.isa), d => {
+                    work.sums_of(d, format, false, sums);
+                });
+            }
+        });
+    });
+}
+
+#[cfg(test)]
+mod tests;
