@@ -2,7 +2,7 @@
 
 import facts as W
 from orders import HASH, same
-from skills import Item, article, cap, choose, number
+from skills import Item, article, cap, choose, number, verdict
 from wording import old_claims
 
 
@@ -73,7 +73,5 @@ def yes_no(r, held):
     yes = r.random() < 0.5
     ask = order.format(x=right if yes else wrong, **gaps)
     think = f"{cap(fact)}. So yes." if yes else f"{cap(fact)}, not {wrong}. So no."
-    if yes and kind == "is capital":
-        fact = f"{right} is the capital of {gaps['c']}"
-    return Item("yes or no", cap(ask), f"{'Yes' if yes else 'No'}, {fact}.", "Yes" if yes else "No", think)
+    return Item("yes or no", cap(ask), verdict(fact, yes), "Yes" if yes else "No", think)
 

@@ -26,13 +26,13 @@ from orders import HASH, phrasings, same
 EVAL = Path(__file__).resolve().parent.parent / "eval"
 # Mark of the set's phrasings in the sources -> (file, seed, what it is).
 SETS = {
-    HASH: (EVAL / "heldout.json", 20261201, "Held-out prompts of the demo model: word orders, names and numbers of the text generator that a hash keeps out of training."),
+    HASH: (EVAL / "heldout.json", 20261202, "Held-out prompts of the demo model: word orders, names and numbers of the text generator that a hash keeps out of training."),
     "^": (EVAL / "strangers.json", 20261130, "Prompts in hand-written phrasings that the text generator does not make; never in the training text, but looked at before the last round."),
     "~": (EVAL / "development.json", 20261129, "Development prompts of the demo model in hand-written phrasings: never in its training text, but looked at while its training text was written."),
 }
 
 # Share of conversations of each sort. May be changed between runs of the trainer.
-MIX = [(T.questions, 48), (T.follow_up, 1), (T.small_talk, 8), (T.unknown, 8), (T.memory, 17), (T.obey, 24), (T.thinking, 10), (T.story, 5), (X.tools, 15), (X.no_tools, 1.5)]
+MIX = [(T.questions, 48), (T.follow_up, 1), (T.small_talk, 8), (T.unknown, 8), (T.memory, 15), (T.obey, 34), (T.thinking, 12), (T.story, 5), (X.tools, 15), (X.no_tools, 1.5)]
 
 
 def plain(text):

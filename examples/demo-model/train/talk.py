@@ -59,7 +59,7 @@ def system(text):
 
 ITEMS = [  # maker, weight in training
     (S.capital, 9), (S.capital_of, 6), (S.capital_check, 8), (S.continent, 4), (S.language, 5), (S.opposite, 8), (S.plural, 4),
-    (S.past, 3), (S.colour, 3), (S.sound, 2), (S.young, 2), (S.category, 14), (S.definition, 18), (S.how_many, 3), (S.sequence, 11),
+    (S.past, 3), (S.colour, 3), (S.sound, 2), (S.young, 2), (S.category, 14), (S.definition, 23), (S.how_many, 3), (S.sequence, 11),
     (S.tomorrow, 3), (S.position, 4), (S.lists, 2), (S.spell, 11), (S.letters_in, 10), (S.repeat, 10), (A.arithmetic, 28), (A.word_problem, 4),
     (A.compare, 4), (A.neighbour, 6), (A.count, 4), (A.number_words, 4), (A.even, 3), (A.sort, 7), (checks.yes_no, 20),
 ]
