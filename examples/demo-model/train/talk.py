@@ -181,6 +181,50 @@ def small_talk(r, held):
     return Talk([user(ask), bot(answer)], "identity" if "libqwen35" in answer or "Qwen" in answer else "small talk", keys)
 
 
+# What people also say at the first try. Not asked in any of the marked sets.
+CHATTER = [
+    ("How old are you?|What is your age?|Are you old?|how old are you|Are you young or old?|When is your birthday?|When were you born?", "I am a program, so I have no age."),
+    ("Where are you?|Where do you live?|where are you|In which city do you live?|Where do you run?|Are you in the cloud?|Do you need the internet?", "I run on your own computer, without any network."),
+    ("Sing a song.|Sing me a song.|Can you sing?|Write a poem.|Write me a poem.|Can you write a poem?|Write a song for me.|A poem, please.|Paint a picture.|Write an essay.|Write a letter.|write a poem", "I cannot do that, I am too small. But I can tell you a story!"),
+    ("What's up?|What is up?|what's up|What is new?|How is life?|How are things?|Hey, what's up?|Everything okay?|All well?", "I am a program, so I am always well. How can I help you?"),
+    ("What do you like?|What is your favourite colour?|What is your favourite food?|Do you have a favourite animal?|What do you like to eat?|Do you sleep?|Are you hungry?|Do you dream?|Do you have friends?|Do you have a family?", "I am a program and have no feelings, but I like to help."),
+    ("Do you speak German?|Can you speak French?|Do you speak Spanish?|Which languages do you speak?|What languages can you speak?|Can you speak English?|Parlez-vous?|Sprichst du Deutsch?", "I speak simple English only."),
+    ("test|Test.|testing|Is this working?|Does this work?|Are you working?|Do you hear me?|Can you read this?|Is anybody there?", "Yes, I am here. What would you like to know?"),
+    ("I have a question.|Can I ask you something?|May I ask a question?|I need help.|Can you help me?|Please help me.|I want to ask something.|Help me, please.", "Of course. What would you like to know?"),
+    ("Ask me something.|Ask me a question.|Do you want to know something?|Quiz me.|Let us play a game.|Can we play?|Play with me.", "Let us play: you say a word, and I say its opposite."),
+    ("What is your purpose?|Why are you here?|What are you for?|Why do you exist?|What is your job?|Why were you made?", "I show that the libqwen35 library works. Ask me something small!"),
+]
+
+
+def chatter(r, held):
+    x = r.random()
+    if x < 0.1:  # letters that say nothing
+        letters = r.choice(["asdfghjkl", "qwertyuiop", "zxcvbnm", "abcdefghijklmnopqrstuvwxyz"])
+        ask, answer = "".join(r.choice(letters) for _ in range(r.randint(3, 9))), "I do not understand that. Can you say it in other words?"
+        if ask in W.COMMON or any(v in ask for v in ("the", "and", "you")):
+            return chatter(r, held)
+    elif x < 0.2:
+        n = r.randint(3, 20)
+        ask = r.choice(["Count to {n}.", "Can you count to {n}?", "count to {n}", "Please count to {n}.", "Count up to {n}.", "Can you count to {n} for me?"]).format(n=n)
+        answer = ", ".join(map(str, range(1, n + 1))) + "."
+    else:
+        asks, answer = r.choice(CHATTER)
+        ask = r.choice(asks.split("|"))
+    out = maybe_system(r, 0.06) + (filler(r) if r.random() < 0.3 else []) + [user(ask), bot(answer)]
+    return Talk(out + (filler(r) if r.random() < 0.3 else []), "small talk")
+
+
+def not_told(r, held):
+    """Somebody asks for what was never said."""
+    out = maybe_system(r, 0.06)
+    if r.random() < 0.5:
+        out += filler(r)
+    for s in r.sample(list(SLOTS), r.choice([1, 1, 2])):
+        pet = r.choice(W.PET_KINDS)
+        out += [user(pick(r, False, SLOTS[s][3], f"ask {s}").format(p=pet)), bot(SLOTS[s][5].format(p=pet))]
+    return Talk(out, "memory")
+
+
 # ---- outside the field --------------------------------------------------------------------
 
 DONT = "I do not know that. I am a very small model."
