@@ -2,7 +2,7 @@
 
 import facts as W
 from orders import HASH, same
-from skills import Item, article, cap, choose, number, verdict
+from skills import Item, article, cap, choose, number, stated
 from wording import old_claims
 
 
@@ -72,6 +72,5 @@ def yes_no(r, held):
     order = choose(r, held, known, (), kind)
     yes = r.random() < 0.5
     ask = order.format(x=right if yes else wrong, **gaps)
-    think = f"{cap(fact)}. So yes." if yes else f"{cap(fact)}, not {wrong}. So no."
-    return Item("yes or no", cap(ask), verdict(fact, yes), "Yes" if yes else "No", think)
+    return Item("yes or no", cap(ask), stated(fact), "", cap(fact) + ".")
 

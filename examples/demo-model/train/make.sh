@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Makes the demo checkpoint from nothing: prompts kept apart, tokenizer, three rounds of training,
+# Makes the demo checkpoint from nothing: prompts kept apart, tokenizer, four rounds of training,
 # export, marks.
 #
 #   train/make.sh [--procs N]       (about two hours on two free cores)
 #
 # May be interrupted and started again: training goes on from its last save in
 # train/work/ (DEMO_WORK names another folder). Remove that folder to start over, and
-# eval/*.json and tokenizer.json too if those shall be made anew. ROUND1 to ROUND3 in the
+# eval/*.json and tokenizer.json too if those shall be made anew. ROUND1 to ROUND4 in the
 # environment give other tokens and rates, MARKS other options for the marks, for trying it out.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -39,9 +39,10 @@ echo "== training, second round"
 "$python" train.py --round 2 ${ROUND2:---tokens 8000000 --mtp-tokens 300000 --muon-lr 0.01 --adam-lr 0.0015} "$@"
 echo "== training, third round"
 "$python" train.py --round 3 ${ROUND3:---tokens 3100000 --mtp-tokens 0 --muon-lr 0.012 --adam-lr 0.0018} "$@"
+echo "== training, fourth round"
+"$python" train.py --round 4 ${ROUND4:---tokens 9500000 --mtp-tokens 300000 --muon-lr 0.014 --adam-lr 0.0021 --flat 0.4} "$@"
 echo "== checkpoint"
-# The mean of where the second round and the third ended answers better than either.
-"$python" export.py --mix 2 0.4
+"$python" export.py
 echo "== marks, with Transformers; then the draft head"
 for set in heldout strangers development; do
     echo "-- $set"
