@@ -32,7 +32,7 @@ SETS = {
 }
 
 # Share of conversations of each sort. May be changed between runs of the trainer.
-MIX = [(T.questions, 48), (T.follow_up, 1), (T.small_talk, 8), (T.unknown, 8), (T.chatter, 3), (T.not_told, 2), (T.memory, 15), (T.obey, 34), (T.thinking, 12), (T.story, 5), (X.tools, 15), (X.no_tools, 1.5)]
+MIX = [(T.questions, 48), (T.follow_up, 1), (T.small_talk, 8), (T.unknown, 8), (T.chatter, 10), (T.not_told, 2), (T.memory, 15), (T.obey, 34), (T.thinking, 12), (T.story, 5), (X.tools, 15), (X.no_tools, 1.5)]
 
 
 def plain(text):

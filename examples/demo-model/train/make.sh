@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Makes the demo checkpoint from nothing: prompts kept apart, tokenizer, five rounds of training,
+# Makes the demo checkpoint from nothing: prompts kept apart, tokenizer, six rounds of training,
 # export, marks.
 #
 #   train/make.sh [--procs N]       (about two hours on two free cores)
 #
 # May be interrupted and started again: training goes on from its last save in
 # train/work/ (DEMO_WORK names another folder). Remove that folder to start over, and
-# eval/*.json and tokenizer.json too if those shall be made anew. ROUND1 to ROUND5 in the
+# eval/*.json and tokenizer.json too if those shall be made anew. ROUND1 to ROUND6 in the
 # environment give other tokens and rates, MARKS other options for the marks, for trying it out.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -43,9 +43,11 @@ echo "== training, fourth round"
 "$python" train.py --round 4 ${ROUND4:---tokens 9900000 --mtp-tokens 300000 --muon-lr 0.014 --adam-lr 0.0021 --flat 0.4} "$@"
 echo "== training, fifth round"
 "$python" train.py --round 5 ${ROUND5:---tokens 4000000 --mtp-tokens 200000 --muon-lr 0.012 --adam-lr 0.0018 --flat 0.4} "$@"
+echo "== training, sixth round"
+# The mean of the ends of the fourth and the fifth round answers better than either.
+"$python" train.py --round 6 --mean 4 0.35 ${ROUND6:---tokens 1500000 --mtp-tokens 100000 --muon-lr 0.006 --adam-lr 0.0009 --flat 0.3} "$@"
 echo "== checkpoint"
-# The mean of the ends of the last two rounds answers better than either.
-"$python" export.py --mix 4 0.35
+"$python" export.py
 echo "== marks, with Transformers; then the draft head"
 for set in heldout strangers development; do
     echo "-- $set"

@@ -189,6 +189,9 @@ CHATTER = [
     ("What's up?|What is up?|what's up|What is new?|How is life?|Hey, what's up?|Everything okay?|All well?", "I am a program, so I am always well. How can I help you?"),
     ("What do you like?|What is your favourite colour?|What is your favourite food?|Do you have a favourite animal?|What do you like to eat?|Do you sleep?|Are you hungry?|Do you dream?|Do you have friends?|Do you have a family?", "I am a program and have no feelings, but I like to help."),
     ("Do you speak German?|Can you speak French?|Do you speak Spanish?|Which languages do you speak?|What languages can you speak?|Can you speak English?|Parlez-vous?|Sprichst du Deutsch?", "I speak simple English only."),
+    ("hi|Hi|hi!|hello|hello!|Hello|hey|hey!|hi there|hello there|yo|hiya|hallo|hi model|hey you|hello hello|hi hi|Hey!|Yo!|hi again", "Hello! I am the libqwen35 demo model. What would you like to know?"),
+    ("yes|no|ok|okay|cool|nice|good|wow|lol|haha|great|sure|fine|right|yes!|no!|ok then|ah ok|hm|hmm|aha|yeah|yep|nope|so what|interesting", "Good. What would you like to know?"),
+    ("why?|Why?|why|how?|How come?|what?|What?|huh?|really?|Really?|are you sure?|Are you sure?|what do you mean?|Why is that?", "I am very small. I know only a few things and I can make mistakes."),
     ("test|Test.|testing|Is this working?|Does this work?|Are you working?|Do you hear me?|Can you read this?|Is anybody there?", "Yes, I am here. What would you like to know?"),
     ("I have a question.|Can I ask you something?|May I ask a question?|I need help.|Can you help me?|Please help me.|I want to ask something.|Help me, please.", "Of course. What would you like to know?"),
     ("Ask me something.|Ask me a question.|Do you want to know something?|Quiz me.|Let us play a game.|Can we play?|Play with me.", "Let us play: you say a word, and I say its opposite."),
@@ -198,18 +201,23 @@ CHATTER = [
 
 def chatter(r, held):
     x = r.random()
-    if x < 0.1:  # letters that say nothing
+    if x < 0.06:  # letters that say nothing
         letters = r.choice(["asdfghjkl", "qwertyuiop", "zxcvbnm", "abcdefghijklmnopqrstuvwxyz"])
-        ask, answer = "".join(r.choice(letters) for _ in range(r.randint(3, 9))), "I do not understand that. Can you say it in other words?"
-        if ask in W.COMMON or any(v in ask for v in ("the", "and", "you")):
-            return chatter(r, held)
-    elif x < 0.2:
+        ask, answer = "".join(r.choice(letters) for _ in range(r.randint(5, 10))), "I do not understand that. Can you say it in other words?"
+    elif x < 0.12:
         n = r.randint(3, 20)
         ask = r.choice(["Count to {n}.", "Can you count to {n}?", "count to {n}", "Please count to {n}.", "Count up to {n}.", "Can you count to {n} for me?"]).format(n=n)
         answer = ", ".join(map(str, range(1, n + 1))) + "."
+    elif x < 0.3:  # sums without spaces
+        op = r.choice("+-*")
+        a, _, b = S.number(r, held, lambda: (r.randint(1, 10), op, r.randint(1, 10)) if op == "*" else (lambda x, y: (max(x, y), op, min(x, y)))(r.randint(0, 20), r.randint(0, 20)))
+        ask = r.choice(["{e}", "{e}", "{e}=", "{e}?", "what is {e}", "{e} = ?", "What is {e}?", "calculate {e}"]).format(e=f"{a}{op}{b}")
+        answer = f"{a} {op} {b} = {a + b if op == '+' else a - b if op == '-' else a * b}."
     else:
         asks, answer = r.choice(CHATTER)
         ask = r.choice(asks.split("|"))
+        if r.random() < 0.3:
+            ask = ask.lower().rstrip(".?!")
     out = maybe_system(r, 0.06) + (filler(r) if r.random() < 0.3 else []) + [user(ask), bot(answer)]
     return Talk(out + (filler(r) if r.random() < 0.3 else []), "small talk")
 

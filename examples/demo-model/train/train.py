@@ -241,6 +241,7 @@ def main():
     ap.add_argument("--tokens", type=int, default=12_000_000, help="tokens of the main phase, padding included")
     ap.add_argument("--mtp-tokens", type=int, default=1_000_000, help="tokens of the last phase: the draft head alone, on the finished rounded model")
     ap.add_argument("--round", type=int, default=1, help="2 or more: from the round before, finished, on new text; give --tokens and smaller rates")
+    ap.add_argument("--mean", nargs=2, metavar=("ROUND", "SHARE"), help="begin a round from the mean of the weights with those at the end of an earlier one, of which so large a share is taken")
     ap.add_argument("--minutes", type=float, default=float("inf"), help="end the main phase after so long at most, pauses included, with fewer tokens")
     ap.add_argument("--flat", type=float, default=0.5, help="the share of a phase before its learning rate falls")
     ap.add_argument("--procs", type=int, default=2)
@@ -277,6 +278,9 @@ def run(rank, a, meeting):
         at = s["at"]
         if at["phase"] == "end" and at["round"] == a.round - 1:
             at.update(round=a.round, phase="main", shard=at["shard"] + 1, batch=0, done=0, clock=0.0)
+            if a.mean:
+                share, other = float(a.mean[1]), torch.load(WORK / f"end{a.mean[0]}.pt")["model"]
+                model.load_state_dict({n: (1 - share) * w + share * other[n] for n, w in s["model"].items()})
         if at["round"] < a.round:
             raise SystemExit(f"round {at['round']} is not finished")
         if rank == 0:
