@@ -16,6 +16,7 @@
 mod bytes;
 mod element;
 mod page;
+mod slab;
 
 use std::sync::Arc;
 

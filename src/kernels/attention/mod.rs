@@ -167,7 +167,8 @@ impl Call<'_> {
         for segment in 0..tile.end().div_ceil(SEGMENT_TOKENS) {
             // The first segment needs no merging: every row sees it.
             let to = if segment == 0 { &mut all } else { &mut one };
-            if !self.segment::<S, E>(s, tile, segment, to, scratch) {
+            let after = (segment + 1, tile.kv_head);
+            if !self.segment::<S, E>(s, tile, segment, after, to, scratch) {
                 return;
             }
             if segment > 0 {
@@ -189,17 +190,19 @@ impl Call<'_> {
                 let mut partial = Softmax::new(&tile, partial);
                 self.c.note(with_scratch(&SCRATCH, tile.scratch_len(), |scratch| {
                     let segment = task / kv_heads;
+                    let after = ((task + 1) / kv_heads, (task + 1) % kv_heads);
+                    let to = &mut partial;
                     dispatch!(self.c.isa, s => {
                         tile.load_queries(s, self.q, 0, self.shape.q_heads, self.scale, scratch);
                         match self.kv.shape().element {
                             KvElement::F32 => {
-                                self.segment::<_, f32>(s, &tile, segment, &mut partial, scratch)
+                                self.segment::<_, f32>(s, &tile, segment, after, to, scratch)
                             }
                             KvElement::F16 => {
-                                self.segment::<_, f16>(s, &tile, segment, &mut partial, scratch)
+                                self.segment::<_, f16>(s, &tile, segment, after, to, scratch)
                             }
                             KvElement::I8 => {
-                                self.segment::<_, i8>(s, &tile, segment, &mut partial, scratch)
+                                self.segment::<_, i8>(s, &tile, segment, after, to, scratch)
                             }
                         }
                     });
@@ -226,13 +229,15 @@ impl Call<'_> {
         }
     }
 
-    /// The softmax of one segment for a tile; false when cancelled.
+    /// The softmax of one segment for a tile; false when cancelled. `after` is the segment, and
+    /// its KV head, that this thread most likely looks at next.
     #[inline(always)]
     fn segment<S: Simd, E: Element>(
         &self,
         s: S,
         tile: &Tile,
         segment: usize,
+        after: (usize, usize),
         to: &mut Softmax,
         scratch: &mut [f32],
     ) -> bool {
@@ -244,8 +249,11 @@ impl Call<'_> {
             }
             let pages = self.kv.pages();
             let head = pages[page].head::<E>(self.kv.shape(), tile.kv_head);
-            let next = pages.get(page + 1);
-            let next = next.map(|next| next.head::<E>(self.kv.shape(), tile.kv_head));
+            let (next, kv_head) = match page + 1 < end {
+                true => (page + 1, tile.kv_head),
+                false => (after.0 * SEGMENT_PAGES, after.1),
+            };
+            let next = pages.get(next).map(|next| next.head::<E>(self.kv.shape(), kv_head));
             tile.page(s, &head, next.as_ref(), page * PAGE_TOKENS, to, scratch);
         }
         true

@@ -5,13 +5,14 @@ use half::f16;
 
 use super::super::buffer::{Buffer, as_bytes, as_bytes_mut};
 use super::super::simd::{Isa, LANES, Simd};
+use super::slab::Block;
 use super::{Element, GROUP_COLUMNS, KvElement, KvShape, PAGE_TOKENS};
 use crate::{Error, Result, dispatch};
 
 enum Data {
-    F32(Buffer<f32>),
-    F16(Buffer<f16>),
-    I8(Buffer<i8>),
+    F32(Block<f32>),
+    F16(Block<f16>),
+    I8(Block<i8>),
 }
 
 /// Keys and values of [`PAGE_TOKENS`] tokens of one layer.
@@ -28,9 +29,9 @@ impl KvPage {
         let len = shape.page_len().ok_or_else(refused)?;
         let scales = shape.page_scales().ok_or_else(refused)?;
         let data = match shape.element {
-            KvElement::F32 => Data::F32(Buffer::zeroed(len, what)?),
-            KvElement::F16 => Data::F16(Buffer::zeroed(len, what)?),
-            KvElement::I8 => Data::I8(Buffer::zeroed(len, what)?),
+            KvElement::F32 => Data::F32(Block::zeroed(len, what)?),
+            KvElement::F16 => Data::F16(Block::zeroed(len, what)?),
+            KvElement::I8 => Data::I8(Block::zeroed(len, what)?),
         };
         Ok(Self { data, scales: Buffer::zeroed(scales, what)? })
     }
