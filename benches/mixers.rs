@@ -9,15 +9,17 @@
 #![allow(unsafe_code)]
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use qwen35::dispatch;
 use qwen35::kernels::simd::{Isa, LANES, Simd};
 use qwen35::kernels::{
-    AttentionShape, Buffer, Cancel, Compute, ConvTaps, DeltaShape, KvElement, KvPages, KvShape,
-    attention, causal_conv_silu, delta_rule,
+    AttentionShape, Buffer, Cancel, Compute, ConvTaps, DeltaRow, DeltaShape, DeltaState,
+    DeltaTarget, DeltaWeights, KvElement, KvPages, KvShape, MOST_CHANGES, Parts, attention,
+    causal_conv_silu, delta_rule, delta_step,
 };
-use qwen35::pool::Pool;
+use qwen35::pool::{Pool, SharedMut};
 
 /// CPU time of this thread: what one thread needs whatever else the machine does.
 fn thread_time() -> Duration {
@@ -103,6 +105,16 @@ fn bandwidth(c: &Compute) -> f64 {
     (data.len() * 4) as f64 / time.as_secs_f64()
 }
 
+/// The inputs of a convolution before a token.
+fn history(channels: usize) -> Vec<Arc<Buffer<f32>>> {
+    let row = |_| {
+        let mut row = Buffer::zeroed(channels, "history").unwrap();
+        row.copy_from_slice(&numbers(channels, 1.0));
+        Arc::new(row)
+    };
+    (0..3).map(row).collect()
+}
+
 struct Bench<'a> {
     c: &'a Compute<'a>,
     fma: f64,
@@ -129,14 +141,14 @@ impl Bench<'_> {
     fn conv(&self) {
         let (channels, width) = (6144, 4);
         let taps = ConvTaps::new(&numbers(channels * width, 0.5), channels, width).unwrap();
-        let history = numbers(3 * channels, 1.0);
-        let mut after = history.clone();
+        let history = history(channels);
         for tokens in [1, 256] {
             let u = numbers(tokens * channels, 1.0);
             let mut out = u.clone();
             let work = (tokens * channels * width) as f64;
             self.report(&format!("conv, {tokens} tokens"), tokens, work, 0.0, || {
-                causal_conv_silu(self.c, &u, &taps, &history, &mut after, &mut out);
+                let history = Parts::new(&history, 0, channels);
+                causal_conv_silu(self.c, &u, &taps, history, &mut out);
             });
         }
     }
@@ -162,9 +174,82 @@ impl Bench<'_> {
                 let [before, after] = &mut states;
                 let after = after.chunks_exact_mut(shape.state_len());
                 for (before, after) in before.chunks_exact(shape.state_len()).zip(after) {
+                    let before = DeltaState { base: before, changes: Parts::new(&[], 0, 0) };
                     delta_rule(self.c, shape, tokens, &qkv, &g, &beta, before, after, &mut out);
                 }
                 states.swap(0, 1);
+            });
+        }
+    }
+
+    /// One token of each of some sequences, in all layers: three tokens in turn, one of which
+    /// writes the states.
+    fn step(&self) {
+        let shape = DeltaShape { key_heads: 16, value_heads: 16, key_dim: 128, value_dim: 128 };
+        let (layers, width, values) = (18, shape.qkv_width(), 16 * 128);
+        let taps = ConvTaps::new(&numbers(width * 4, 0.5), width, 4).unwrap();
+        let [decay, norm] = [-1.0, 1.0].map(|x| vec![x; 128]);
+        let weights = DeltaWeights {
+            taps: &taps,
+            decay: &decay[..16],
+            dt_bias: &norm[..16],
+            norm: &norm,
+            eps: 1e-6,
+        };
+        for sequences in [1, 2, 4, 8] {
+            let name = format!("delta step, {sequences} sequences, per layer-token");
+            if !name.contains(&self.filter) {
+                continue;
+            }
+            let buffer = |len: usize| {
+                let mut buffer = Buffer::zeroed(layers * len, "states").unwrap();
+                buffer.copy_from_slice(&numbers(layers * len, 0.1));
+                buffer
+            };
+            let history = history(layers * width);
+            let states: Vec<_> = (0..sequences).map(|_| buffer(shape.state_len())).collect();
+            let change = |_| Arc::new(buffer(shape.change_len()));
+            let changes: Vec<Vec<_>> =
+                (0..sequences).map(|_| (0..MOST_CHANGES).map(change).collect()).collect();
+            let mut after: Vec<_> = (0..sequences).map(|_| buffer(shape.state_len())).collect();
+            let (projected, z, gates) = (numbers(width, 1.0), numbers(values, 1.0), vec![0.5; 16]);
+            let mut kept = vec![vec![0.0; width]; sequences];
+            let mut outs = vec![vec![0.0; values]; sequences];
+            let work = ((2 + 4 + 6 + 6) * layers * sequences * shape.state_len()) as f64;
+            let bytes = (layers * sequences * shape.state_len() * 16) as f64;
+            self.report(&name, 3 * layers * sequences, work, bytes, || {
+                for (made, layer) in (0..3).flat_map(|made| (0..layers).map(move |l| (made, l))) {
+                    let (len, change) = (shape.state_len(), shape.change_len());
+                    let rows: Vec<_> = (0..sequences)
+                        .zip(after.iter_mut().zip(&mut kept).zip(&mut outs))
+                        .map(|(n, ((after, kept), out))| {
+                            let target = &mut after[layer * len..][..len];
+                            DeltaRow {
+                                projected: &projected,
+                                z: &z,
+                                a: &gates,
+                                b: &gates,
+                                history: Parts::new(&history, layer * width, width),
+                                kept: SharedMut::new(kept),
+                                before: DeltaState {
+                                    base: &states[n][layer * len..][..len],
+                                    changes: Parts::new(
+                                        &changes[n][..made],
+                                        layer * change,
+                                        change,
+                                    ),
+                                },
+                                target: if made == MOST_CHANGES {
+                                    DeltaTarget::State(SharedMut::new(target))
+                                } else {
+                                    DeltaTarget::Change(SharedMut::new(&mut target[..change]))
+                                },
+                                out: SharedMut::new(out),
+                            }
+                        })
+                        .collect();
+                    delta_step(self.c, shape, &weights, &rows);
+                }
             });
         }
     }
@@ -238,6 +323,7 @@ fn main() {
             let bench = Bench { c: &c, fma, bandwidth, filter: filter.clone() };
             bench.conv();
             bench.delta();
+            bench.step();
             bench.attention();
         }
     }

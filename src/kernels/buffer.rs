@@ -5,6 +5,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::thread::LocalKey;
 
 use half::f16;
@@ -132,6 +133,46 @@ impl<T: Plain> DerefMut for Buffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as in `deref`, and `&mut self` makes the access exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.data.as_ptr(), self.len) }
+    }
+}
+
+/// The same part of each of some buffers.
+#[derive(Clone, Copy)]
+pub struct Parts<'a> {
+    buffers: &'a [Arc<Buffer<f32>>],
+    start: usize,
+    len: usize,
+}
+
+impl<'a> Parts<'a> {
+    /// The elements `start..start + len` of each of `buffers`.
+    ///
+    /// # Panics
+    /// If a buffer does not have them.
+    pub fn new(buffers: &'a [Arc<Buffer<f32>>], start: usize, len: usize) -> Self {
+        let fits = |buffer: &Arc<Buffer<f32>>| start <= buffer.len() && len <= buffer.len() - start;
+        assert!(buffers.iter().all(fits), "parts outside of their buffers");
+        Self { buffers, start, len }
+    }
+
+    /// How many buffers there are.
+    pub fn count(&self) -> usize {
+        self.buffers.len()
+    }
+
+    /// Elements of a part.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The part of buffer `n`.
+    ///
+    /// # Panics
+    /// If there is no such buffer.
+    #[inline(always)]
+    pub fn get(&self, n: usize) -> &'a [f32] {
+        &self.buffers[n][self.start..self.start + self.len]
     }
 }
 

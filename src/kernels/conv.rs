@@ -1,7 +1,7 @@
 //! The causal depthwise convolution before the delta rule.
 #![allow(unsafe_code)]
 
-use super::buffer::Buffer;
+use super::buffer::{Buffer, Parts};
 use super::simd::{LANES, Simd};
 use super::{Compute, math};
 use crate::pool::SharedMut;
@@ -48,39 +48,32 @@ impl ConvTaps {
     pub fn width(&self) -> usize {
         self.width
     }
+
+    /// Panics unless `history` is that of such a convolution.
+    pub(super) fn check(&self, history: Parts) {
+        assert_eq!(history.count(), self.width - 1, "tokens before a convolution");
+        assert!(history.count() == 0 || history.len() == self.channels, "their channels");
+    }
 }
 
 /// `out[t][ch] = silu(sum_j taps[ch][j] * x[t - (width - 1) + j][ch])`, where `x` is
-/// `history_in` followed by `u`.
+/// `history` followed by `u`.
 ///
 /// - `u`, `out`: `[tokens, channels]`.
-/// - `history_in`, `history_out`: `[width - 1, channels]`, the inputs before the first
-///   token and the last inputs after it, oldest first. Zeros at the start of a sequence.
+/// - `history`: the inputs of the `width - 1` tokens before the first, `[channels]` each, oldest
+///   first. Zeros at the start of a sequence.
 ///
 /// # Panics
 /// When a slice does not have the length said above.
-pub fn causal_conv_silu(
-    c: &Compute,
-    u: &[f32],
-    taps: &ConvTaps,
-    history_in: &[f32],
-    history_out: &mut [f32],
-    out: &mut [f32],
-) {
-    let ConvTaps { channels, width, .. } = *taps;
-    assert_eq!(history_in.len(), (width - 1) * channels);
-    assert_eq!(history_out.len(), history_in.len());
+pub fn causal_conv_silu(c: &Compute, u: &[f32], taps: &ConvTaps, history: Parts, out: &mut [f32]) {
+    let ConvTaps { channels, .. } = *taps;
+    taps.check(history);
     assert_eq!(out.len(), u.len());
     if channels == 0 {
         return;
     }
     assert!(u.len().is_multiple_of(channels));
     let tokens = u.len() / channels;
-    // The last width - 1 rows of history and new rows together.
-    let kept = (width - 1).saturating_sub(tokens) * channels;
-    let (old, new) = history_out.split_at_mut(kept);
-    old.copy_from_slice(&history_in[history_in.len() - kept..]);
-    new.copy_from_slice(&u[u.len() - new.len()..]);
 
     let tiles = channels.div_ceil(TASK_CHANNELS);
     let shared = SharedMut::new(out);
@@ -92,7 +85,7 @@ pub fn causal_conv_silu(
             for t in first..(first + TASK_TOKENS).min(tokens) {
                 // SAFETY: each task writes its own channels of its own tokens.
                 let row = unsafe { shared.part(t * channels + channel, n) };
-                token(s, taps, history_in, u, t, channel, row);
+                convolve(s, taps, history, u, t, channel, row);
             }
         });
     });
@@ -100,10 +93,10 @@ pub fn causal_conv_silu(
 
 /// Channels `channel..channel + out.len()` of token `t`.
 #[inline(always)]
-fn token<S: Simd>(
+pub(super) fn convolve<S: Simd>(
     s: S,
     taps: &ConvTaps,
-    history: &[f32],
+    history: Parts,
     u: &[f32],
     t: usize,
     channel: usize,
@@ -115,7 +108,7 @@ fn token<S: Simd>(
         // Row t - (width - 1) + j of the new rows; before them, of the history.
         match (t + j).checked_sub(width - 1) {
             Some(row) => &u[row * channels + channel..][..columns],
-            None => &history[(t + j) * channels + channel..][..columns],
+            None => &history.get(t + j)[channel..][..columns],
         }
     };
     let tap = |j: usize| &taps.taps[j * channels + channel..][..columns];

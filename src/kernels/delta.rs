@@ -15,14 +15,21 @@
 //! do not depend on how tokens are grouped into calls, nor on threads.
 #![allow(unsafe_code)]
 
+mod change;
+mod step;
+
 use std::cell::RefCell;
 use std::ops::Range;
+use std::ptr::null;
 
 use super::buffer::{Buffer, Scratch, with_scratch};
 use super::simd::{LANES, Simd, fence, prefetch, prefetch_far};
 use super::{Compute, math};
 use crate::dispatch;
 use crate::pool::SharedMut;
+use change::Change;
+pub use change::{DeltaState, MOST_CHANGES, settle};
+pub use step::{DeltaRow, DeltaTarget, DeltaWeights, delta_step};
 
 /// Added to the sum of squares when keys and queries are normalised.
 const NORM_EPSILON: f32 = 1e-6;
@@ -66,6 +73,9 @@ impl DeltaShape {
     fn group(&self) -> usize {
         self.value_heads / self.key_heads
     }
+    fn check(&self) {
+        assert!(self.key_heads > 0 && self.value_heads.is_multiple_of(self.key_heads));
+    }
 }
 
 /// Runs the rule over `tokens` tokens.
@@ -74,7 +84,7 @@ impl DeltaShape {
 ///   and keys are normalised here (`x / sqrt(sum x^2 + 1e-6)`), queries also divided by
 ///   `sqrt(key_dim)`.
 /// - `g`, `beta`: `[tokens, value_heads]`, logarithm of the decay (at most 0) and rate.
-/// - `state_in`, `state_out`: `[value_heads, key_dim, value_dim]`, before and after.
+/// - `before`, `state_out`: the states before and after, `[value_heads, key_dim, value_dim]`.
 /// - `out`: `[tokens, value_heads, value_dim]`.
 ///
 /// Short of scratch memory, it fails with `OutOfMemory`.
@@ -89,38 +99,32 @@ pub fn delta_rule(
     qkv: &[f32],
     g: &[f32],
     beta: &[f32],
-    state_in: &[f32],
+    before: DeltaState,
     state_out: &mut [f32],
     out: &mut [f32],
 ) {
-    assert!(shape.key_heads > 0 && shape.value_heads.is_multiple_of(shape.key_heads));
+    shape.check();
+    before.check(shape);
     assert_eq!(qkv.len(), tokens * shape.qkv_width());
     assert_eq!(g.len(), tokens * shape.value_heads);
     assert_eq!(beta.len(), tokens * shape.value_heads);
-    assert_eq!(state_in.len(), shape.state_len());
     assert_eq!(state_out.len(), shape.state_len());
     assert_eq!(out.len(), tokens * shape.value_heads * shape.value_dim);
     if tokens == 0 {
-        state_out.copy_from_slice(state_in);
-        return;
+        return settle(c.isa, shape, before, state_out);
     }
-    let state_out_address = state_out.as_ptr().addr();
+    let stream = streams(shape, before.base, state_out.as_ptr());
     let call = Call {
         shape,
         tokens,
         qkv,
         g,
         beta,
-        state_in,
+        before,
         state_out: SharedMut::new(state_out),
         out: SharedMut::new(out),
         c,
-        // What is larger than a share of the caches will not be in them when it is needed
-        // again, a token later.
-        stream: size_of_val(state_in) >= STREAM_BYTES
-            && shape.value_dim.is_multiple_of(LANES)
-            && state_in.as_ptr().addr().is_multiple_of(64)
-            && state_out_address.is_multiple_of(64),
+        stream,
     };
     // The unit is a key head with its value heads; when those do not spread evenly over the
     // threads, a part of their columns. With few tokens most of the time goes into fetching
@@ -148,6 +152,15 @@ pub fn delta_rule(
     });
 }
 
+/// Whether the states of a layer after a pass are written past the caches: what is larger than
+/// a share of these will not be in them when it is needed again, a token later.
+fn streams(shape: DeltaShape, before: &[f32], after: *const f32) -> bool {
+    size_of_val(before) >= STREAM_BYTES
+        && shape.value_dim.is_multiple_of(LANES)
+        && before.as_ptr().addr().is_multiple_of(64)
+        && after.addr().is_multiple_of(64)
+}
+
 /// The arguments of one call.
 struct Call<'a> {
     shape: DeltaShape,
@@ -155,7 +168,7 @@ struct Call<'a> {
     qkv: &'a [f32],
     g: &'a [f32],
     beta: &'a [f32],
-    state_in: &'a [f32],
+    before: DeltaState<'a>,
     state_out: SharedMut<'a, f32>,
     out: SharedMut<'a, f32>,
     c: &'a Compute<'a>,
@@ -279,7 +292,8 @@ impl Call<'_> {
         if is_first && !whole {
             // A narrow block is computed on a copy that is padded with zeros.
             for (i, row) in local.chunks_exact_mut(BLOCK).enumerate() {
-                row[..columns].copy_from_slice(&self.state_in[matrix + i * value_dim..][..columns]);
+                row[..columns]
+                    .copy_from_slice(&self.before.base[matrix + i * value_dim..][..columns]);
                 row[columns..].fill(0.0);
             }
         }
@@ -287,8 +301,26 @@ impl Call<'_> {
         let mut source = here;
         if is_first && whole {
             // Only read from. The last row ends within the state: its length was checked.
-            let data = self.state_in[matrix..].as_ptr().cast_mut();
+            let data = self.before.base[matrix..].as_ptr().cast_mut();
             source = Columns { data, stride: value_dim };
+        }
+        if is_first {
+            for n in 0..self.before.changes.count() {
+                let change = Change::new(self.shape, self.before.changes.get(n));
+                let key = change.key(value_head / self.shape.group());
+                let from = &change.delta(value_head)[column..][..columns];
+                let mut delta = [s.splat(0.0); VECTORS];
+                for n in 0..VECTORS {
+                    delta[n] = s.load_part(from.get(n * LANES..).unwrap_or(&[]));
+                }
+                let update = Update { key, decay: s.splat(change.decay(value_head)), delta };
+                // SAFETY: `source` and `here` hold `key_dim` rows of BLOCK columns that no
+                // other task writes.
+                unsafe {
+                    pass::<S, true, false, false>(s, source, here, &update, &[], &[], null());
+                }
+                source = here;
+            }
         }
         let mut target = here;
         if is_last && whole {
@@ -302,10 +334,10 @@ impl Call<'_> {
         let ahead = matrix - column + key_dim * value_dim + block * lines * LANES;
         let ahead = |pass: usize| {
             let at = ahead + pass * key_dim * LANES;
-            if is_first && pass < 2 && at < self.state_in.len() {
-                self.state_in.as_ptr().wrapping_add(at)
+            if is_first && pass < 2 && at < self.before.base.len() {
+                self.before.base.as_ptr().wrapping_add(at)
             } else {
-                std::ptr::null()
+                null()
             }
         };
         let mut update = None;

@@ -79,8 +79,15 @@ pub fn gated_rms_norm(c: &Compute, o: &mut [f32], z: &[f32], weight: &[f32], eps
     });
 }
 
+/// [`gated_rms_norm`] of one row.
 #[inline(always)]
-fn gated_rms_norm_row<S: Simd>(s: S, o: &mut [f32], z: &[f32], weight: &[f32], eps: f32) {
+pub(super) fn gated_rms_norm_row<S: Simd>(
+    s: S,
+    o: &mut [f32],
+    z: &[f32],
+    weight: &[f32],
+    eps: f32,
+) {
     let scale = s.splat(1.0 / (sum_of_squares(s, o) / o.len() as f32 + eps).sqrt());
     for ((o, z), w) in o.chunks_mut(LANES).zip(z.chunks(LANES)).zip(weight.chunks(LANES)) {
         let y = s.mul(s.mul(s.load_part(o), scale), s.load_part(w));

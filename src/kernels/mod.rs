@@ -33,11 +33,14 @@ use std::sync::OnceLock;
 use half::{bf16, f16};
 
 pub use attention::{AttentionShape, attention};
-pub use buffer::{Buffer, Plain};
+pub use buffer::{Buffer, Parts, Plain};
 pub(crate) use buffer::{as_bytes, as_bytes_mut};
 pub use cancel::Cancel;
 pub use conv::{ConvTaps, causal_conv_silu};
-pub use delta::{DeltaShape, delta_rule};
+pub use delta::{
+    DeltaRow, DeltaShape, DeltaState, DeltaTarget, DeltaWeights, MOST_CHANGES, delta_rule,
+    delta_step, settle,
+};
 pub use elementwise::*;
 pub use kv::{KvElement, KvPages, KvShape, PAGE_TOKENS};
 pub use linear::{
@@ -50,6 +53,7 @@ pub use simd::Isa;
 
 use crate::pool::Pool;
 use crate::{Error, Result};
+use quantized::dots::IntegerIsa;
 
 /// How products with weights are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -70,6 +74,8 @@ pub struct Compute<'a> {
     pub isa: Isa,
     /// The threads.
     pub pool: &'a Pool,
+    /// What finds dot products of integers.
+    integers: IntegerIsa,
     /// The flag that stops the computation.
     pub cancel: &'a Cancel,
     /// How products with weights are computed.
@@ -82,7 +88,15 @@ pub struct Compute<'a> {
 impl<'a> Compute<'a> {
     /// Computes exactly with `isa` on `pool` until `cancel` is set.
     pub fn new(isa: Isa, pool: &'a Pool, cancel: &'a Cancel) -> Self {
-        Self { isa, pool, cancel, mode: ComputeMode::Exact, pace: None, fault: OnceLock::new() }
+        Self {
+            isa,
+            pool,
+            integers: IntegerIsa::of(isa),
+            cancel,
+            mode: ComputeMode::Exact,
+            pace: None,
+            fault: OnceLock::new(),
+        }
     }
 
     /// The same in another mode.
@@ -97,8 +111,7 @@ impl<'a> Compute<'a> {
 
     /// The same without one, with faults of its own.
     fn without_pace(&self) -> Compute<'_> {
-        let Self { isa, pool, cancel, mode, .. } = *self;
-        Compute::new(isa, pool, cancel).with_mode(mode)
+        Compute { pace: None, fault: OnceLock::new(), ..*self }
     }
 
     /// True when the rest of the computation is pointless.

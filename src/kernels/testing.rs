@@ -1,7 +1,9 @@
 //! What the tests of the kernels share.
 
+use std::sync::Arc;
+
 use super::simd::Isa;
-use super::{Cancel, Compute};
+use super::{Buffer, Cancel, Compute};
 use crate::pool::Pool;
 
 /// A repeatable stream of numbers (splitmix64).
@@ -48,6 +50,16 @@ pub fn compute<R>(isa: Isa, threads: usize, f: impl FnOnce(&Compute) -> R) -> R 
     let result = f(&c);
     c.check().unwrap();
     result
+}
+
+/// Each row of `values` in a buffer of its own.
+pub fn rows(values: &[f32], width: usize) -> Vec<Arc<Buffer<f32>>> {
+    let row = |values: &[f32]| {
+        let mut row = Buffer::zeroed(values.len(), "test").unwrap();
+        row.copy_from_slice(values);
+        Arc::new(row)
+    };
+    values.chunks_exact(width).map(row).collect()
 }
 
 /// Bits, so that -0 and 0 differ and NaN equals itself.

@@ -6,8 +6,6 @@
 //! beside it, so each sequence gets the bits it would get alone, and what goes wrong with
 //! one does not touch the others.
 
-use std::sync::Arc;
-
 use super::head::Choice;
 use super::state::{Recurrent, RecurrentShape, State};
 use super::weights::Mixer;
@@ -33,7 +31,7 @@ pub struct Row<'a> {
 #[derive(Default)]
 pub(super) struct BatchScratch {
     /// The recurrent states after the pass, one for each row.
-    pub(super) pending: Vec<Arc<Recurrent>>,
+    pub(super) pending: Vec<Recurrent>,
     /// `[rows, H]`
     hidden: Buffer<f32>,
     /// `[rows, vocab_size]`
@@ -71,10 +69,11 @@ impl Network {
         let (config, hidden) = (self.config(), self.config().hidden_size);
         ws.ensure(config, rows.len())?;
         ws.tokens = rows.len();
-        let pending = &mut ws.batch.pending;
-        pending.resize_with(rows.len().max(pending.len()), Arc::default);
-        for pending in &mut pending[..rows.len()] {
-            Recurrent::ensure(pending, RecurrentShape::new(config))?;
+        let (pending, shape) = (&mut ws.batch.pending, RecurrentShape::new(config));
+        ws.spare.expect(rows.len(), shape);
+        pending.resize_with(rows.len().max(pending.len()), Recurrent::default);
+        for (row, pending) in rows.iter().zip(pending) {
+            pending.follow(&row.state.recurrent, shape, 1, &mut ws.spare)?;
         }
         self.weights.head.note_lookups(rows.len());
         let pairs = config.rotary_dim / 2;
@@ -104,9 +103,7 @@ impl Network {
             Mixer::DeltaNet(w) => {
                 deltanet::project(c, config, w, ws);
                 let committed = rows.iter().map(|row| &*row.state.recurrent);
-                let mut mixes = deltanet::rows(config, committed, ws)?;
-                side_by_side(c, &mut mixes, |mix| deltanet::mix(c, config, w, index, mix));
-                drop(mixes);
+                deltanet::step(c, config, w, index, committed, ws)?;
                 deltanet::output(c, config, w, 0, ws);
             }
             Mixer::Attention(w) => {
@@ -149,7 +146,7 @@ impl Network {
         for ((row, hidden), pending) in rows.iter_mut().zip(hidden).zip(&mut ws.batch.pending) {
             if row.outcome.is_ok() {
                 row.state.last_hidden.copy_from_slice(hidden);
-                row.state.take_recurrent(pending);
+                row.state.take_recurrent(pending, &mut ws.spare);
                 row.state.unfinished = None;
                 row.state.position += 1;
             }

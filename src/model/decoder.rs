@@ -14,7 +14,7 @@
 use super::head::{Choice, HeadCounts};
 use super::loader::Loader;
 use super::rope::Rope;
-use super::state::State;
+use super::state::{RecurrentShape, State};
 use super::weights::{Mixer, NetworkWeights};
 use super::workspace::Workspace;
 use super::{attention, deltanet, mlp};
@@ -118,6 +118,9 @@ impl Network {
     pub fn begin(&self, tokens: &[u32], state: &State, ws: &mut Workspace) -> Result<()> {
         let hidden = self.config.hidden_size;
         ws.ensure(&self.config, tokens.len())?;
+        let shape = RecurrentShape::new(&self.config);
+        ws.spare.expect(1, shape);
+        ws.pending.follow(&state.recurrent, shape, tokens.len(), &mut ws.spare)?;
         ws.tokens = tokens.len();
         ws.every_row = false;
         ws.first_position = state.position;
@@ -193,7 +196,7 @@ impl Network {
         // A cancel that came just now may have kept the norm from being computed.
         c.check()?;
         state.last_hidden.copy_from_slice(&ws.h[..hidden]);
-        state.take_recurrent(&mut ws.pending);
+        state.take_recurrent(&mut ws.pending, &mut ws.spare);
         state.unfinished = None;
         state.position += ws.tokens;
         Ok(())

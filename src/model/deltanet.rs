@@ -9,22 +9,22 @@
 //! y = (norm(o) w silu(h Wz^T)) Wout^T
 //! ```
 
-use std::sync::Arc;
-
 use super::state::{Recurrent, RecurrentShape};
 use super::weights::DeltaNetWeights;
 use super::workspace::Workspace;
 use crate::checkpoint::Config;
 use crate::kernels::{
-    Compute, DeltaShape, Job, causal_conv_silu, delta_gates, delta_rule, gated_rms_norm, linear,
+    Compute, DeltaRow, DeltaWeights, Job, causal_conv_silu, delta_gates, delta_rule, delta_step,
+    gated_rms_norm, linear,
 };
+use crate::pool::SharedMut;
 use crate::{Error, Result};
 
 /// Adds the mixer's output for `ws.h` to `ws.x`, for the tokens from `first` on. `index` counts
 /// the linear layers. Reads the state from `committed`, writes the one after the chunk to `ws.pending`.
 ///
 /// # Errors
-/// `Internal` if `ws.pending` is shared, which `Workspace::ensure` rules out.
+/// `Internal` if `ws.pending` is not what [`Recurrent::follow`] makes.
 pub fn forward(
     c: &Compute,
     config: &Config,
@@ -35,7 +35,22 @@ pub fn forward(
     ws: &mut Workspace,
 ) -> Result<()> {
     project(c, config, weights, ws);
-    mix(c, config, weights, index, &mut sequence(config, committed, ws)?);
+    if ws.tokens == 1 {
+        let row = StepRow {
+            projected: &ws.projected[..config.conv_channels()],
+            z: &ws.z_or_keys[..config.value_width()],
+            a: &ws.a[..config.linear_num_value_heads],
+            b: &ws.b[..config.linear_num_value_heads],
+            out: &mut ws.read_out[..config.value_width()],
+            committed,
+            pending: &mut ws.pending,
+        };
+        let shape = RecurrentShape::new(config);
+        let row = row.of_layer(shape, index)?;
+        delta_step(c, shape.heads, &weights.of_step(config), &[row]);
+    } else {
+        mix(c, config, weights, index, committed, ws)?;
+    }
     output(c, config, weights, first, ws);
     Ok(())
 }
@@ -58,126 +73,118 @@ pub fn project(c: &Compute, config: &Config, weights: &DeltaNetWeights, ws: &mut
     );
 }
 
-/// What the state of one sequence takes part in: some tokens of a pass and two states.
-/// Letters as in [`Workspace`].
-pub struct Mix<'a> {
-    /// `[T, C]`
-    projected: &'a [f32],
-    /// `[T, C]`
-    mixed: &'a mut [f32],
-    /// `[T, VH DV]`
-    z: &'a [f32],
-    /// `[T, VH]`
-    a: &'a [f32],
-    /// `[T, VH]`
-    b: &'a [f32],
-    /// `[T, VH]`
-    g: &'a mut [f32],
-    /// `[T, VH]`
-    beta: &'a mut [f32],
-    /// `[T, VH DV]`
-    read_out: &'a mut [f32],
-    /// The state before these tokens.
-    committed: &'a Recurrent,
-    /// The state after them.
-    pending: &'a mut Recurrent,
-}
-
-/// All tokens of the pass in progress, which are of one sequence.
-///
-/// # Errors
-/// `Internal` if the pending state is shared.
-pub fn sequence<'a>(
+/// What lies between the projections and the product behind the state, for some tokens of one
+/// sequence.
+fn mix(
+    c: &Compute,
     config: &Config,
-    committed: &'a Recurrent,
-    ws: &'a mut Workspace,
-) -> Result<Mix<'a>> {
-    let tokens = ws.tokens;
+    weights: &DeltaNetWeights,
+    index: usize,
+    committed: &Recurrent,
+    ws: &mut Workspace,
+) -> Result<()> {
+    let (shape, tokens) = (RecurrentShape::new(config), ws.tokens);
     let (values, channels) = (tokens * config.value_width(), tokens * config.conv_channels());
     let heads = tokens * config.linear_num_value_heads;
-    Ok(Mix {
-        projected: &ws.projected[..channels],
-        mixed: &mut ws.mixed[..channels],
-        z: &ws.z_or_keys[..values],
-        a: &ws.a[..heads],
-        b: &ws.b[..heads],
-        g: &mut ws.g[..heads],
-        beta: &mut ws.beta[..heads],
-        read_out: &mut ws.read_out[..values],
-        committed,
-        pending: own(&mut ws.pending)?,
-    })
+    let (projected, mixed) = (&ws.projected[..channels], &mut ws.mixed[..channels]);
+    let before = committed.layer(shape, index);
+    let after = ws.pending.after_some(shape, index, projected)?;
+    causal_conv_silu(c, projected, &weights.conv_taps, before.history, mixed);
+    let (a, b) = (&ws.a[..heads], &ws.b[..heads]);
+    let (g, beta) = (&mut ws.g[..heads], &mut ws.beta[..heads]);
+    delta_gates(c, (a, b), (&weights.neg_a, &weights.dt_bias), g, beta);
+    let read_out = &mut ws.read_out[..values];
+    delta_rule(c, shape.heads, tokens, mixed, g, beta, before.delta, after, read_out);
+    gated_rms_norm(c, read_out, &ws.z_or_keys[..values], &weights.norm, config.rms_norm_eps);
+    Ok(())
 }
 
-/// Each token of the pass in progress by itself: they are of one sequence each, whose states
-/// `committed` are in the same order.
+/// The same for each token of the pass in progress by itself: they are of one sequence each,
+/// whose states `committed` are in the same order.
 ///
 /// # Errors
-/// As [`sequence`].
-pub fn rows<'a>(
+/// As [`forward`]; `OutOfMemory`.
+pub fn step<'a>(
+    c: &Compute,
     config: &Config,
+    weights: &DeltaNetWeights,
+    index: usize,
     committed: impl Iterator<Item = &'a Recurrent>,
-    ws: &'a mut Workspace,
-) -> Result<Vec<Mix<'a>>> {
+    ws: &mut Workspace,
+) -> Result<()> {
     let (values, channels) = (config.value_width(), config.conv_channels());
-    let heads = config.linear_num_value_heads;
+    let (heads, shape) = (config.linear_num_value_heads, RecurrentShape::new(config));
     let mut projected = ws.projected.chunks_exact(channels);
-    let mut mixed = ws.mixed.chunks_exact_mut(channels);
     let mut z = ws.z_or_keys.chunks_exact(values);
     let (mut a, mut b) = (ws.a.chunks_exact(heads), ws.b.chunks_exact(heads));
-    let (mut g, mut beta) = (ws.g.chunks_exact_mut(heads), ws.beta.chunks_exact_mut(heads));
-    let mut read_out = ws.read_out.chunks_exact_mut(values);
+    let mut out = ws.read_out.chunks_exact_mut(values);
     let mut pending = ws.batch.pending.iter_mut();
     let short = || Error::internal("a pass has fewer rows than sequences");
-    let mut mixes = Vec::new();
-    mixes.try_reserve(ws.tokens).map_err(|_| Error::out_of_memory("the rows of a batch", 0))?;
+    let mut rows = Vec::new();
+    rows.try_reserve(ws.tokens).map_err(|_| Error::out_of_memory("the rows of a batch", 0))?;
     for committed in committed {
-        mixes.push(Mix {
+        let row = StepRow {
             projected: projected.next().ok_or_else(short)?,
-            mixed: mixed.next().ok_or_else(short)?,
             z: z.next().ok_or_else(short)?,
             a: a.next().ok_or_else(short)?,
             b: b.next().ok_or_else(short)?,
-            g: g.next().ok_or_else(short)?,
-            beta: beta.next().ok_or_else(short)?,
-            read_out: read_out.next().ok_or_else(short)?,
+            out: out.next().ok_or_else(short)?,
             committed,
-            pending: own(pending.next().ok_or_else(short)?)?,
-        });
+            pending: pending.next().ok_or_else(short)?,
+        };
+        rows.push(row.of_layer(shape, index)?);
     }
-    Ok(mixes)
+    delta_step(c, shape.heads, &weights.of_step(config), &rows);
+    Ok(())
 }
 
-fn own(pending: &mut Arc<Recurrent>) -> Result<&mut Recurrent> {
-    let shared = || Error::internal("the state of a pass in progress is shared");
-    Arc::get_mut(pending).ok_or_else(shared)
+/// One token of one sequence. Letters as in [`Workspace`].
+struct StepRow<'a> {
+    /// `[C]`
+    projected: &'a [f32],
+    /// `[VH DV]`
+    z: &'a [f32],
+    /// `[VH]`
+    a: &'a [f32],
+    /// `[VH]`
+    b: &'a [f32],
+    /// `[VH DV]`
+    out: &'a mut [f32],
+    /// The state before it.
+    committed: &'a Recurrent,
+    /// The state after it.
+    pending: &'a mut Recurrent,
 }
 
-/// What the state takes part in. `index` counts the linear layers.
-pub fn mix(c: &Compute, config: &Config, weights: &DeltaNetWeights, index: usize, mix: &mut Mix) {
-    let shape = DeltaShape {
-        key_heads: config.linear_num_key_heads,
-        value_heads: config.linear_num_value_heads,
-        key_dim: config.linear_key_head_dim,
-        value_dim: config.linear_value_head_dim,
-    };
-    let Mix { projected, mixed, z, a, b, g, beta, read_out, committed, pending } = mix;
-    let tokens = g.len() / shape.value_heads;
-    let sizes = RecurrentShape::new(config);
-    let delta = index * sizes.delta..(index + 1) * sizes.delta;
-    let conv = index * sizes.conv..(index + 1) * sizes.conv;
-    causal_conv_silu(
-        c,
-        projected,
-        &weights.conv_taps,
-        &committed.conv[conv.clone()],
-        &mut pending.conv[conv],
-        mixed,
-    );
-    delta_gates(c, (a, b), (&weights.neg_a, &weights.dt_bias), g, beta);
-    let (before, after) = (&committed.delta[delta.clone()], &mut pending.delta[delta]);
-    delta_rule(c, shape, tokens, mixed, g, beta, before, after, read_out);
-    gated_rms_norm(c, read_out, z, &weights.norm, config.rms_norm_eps);
+impl<'a> StepRow<'a> {
+    fn of_layer(self, shape: RecurrentShape, index: usize) -> Result<DeltaRow<'a>> {
+        let Self { projected, z, a, b, out, committed, pending } = self;
+        let before = committed.layer(shape, index);
+        let (target, kept) = pending.after_one(shape, index)?;
+        Ok(DeltaRow {
+            projected,
+            z,
+            a,
+            b,
+            history: before.history,
+            kept,
+            before: before.delta,
+            target,
+            out: SharedMut::new(out),
+        })
+    }
+}
+
+impl DeltaNetWeights {
+    fn of_step(&self, config: &Config) -> DeltaWeights<'_> {
+        DeltaWeights {
+            taps: &self.conv_taps,
+            decay: &self.neg_a,
+            dt_bias: &self.dt_bias,
+            norm: &self.norm,
+            eps: config.rms_norm_eps,
+        }
+    }
 }
 
 /// The product with the weights behind the state, for the tokens from `first` on.

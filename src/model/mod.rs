@@ -11,6 +11,7 @@
 //! | `head` | all logits, or those that can be chosen, by part of the bits of the weights |
 //! | [`mlp`] | down(silu(gate h) * up h) |
 //! | [`rope`] | rotary positions |
+//! | `recurrent` | what the linear layers remember |
 //! | [`batch`] | one token of each of several sequences in one pass |
 //! | [`pass`] | the same pass made in steps, for callers with little time |
 //! | [`rows`] | all rows of a pass, for judging text |
@@ -29,6 +30,7 @@ pub mod loader;
 pub mod mlp;
 pub mod pass;
 pub mod prefix_cache;
+mod recurrent;
 pub mod rope;
 pub mod rows;
 pub mod sizes;

@@ -5,7 +5,7 @@
 //! and the sessions that took them over, hold each page once.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
 use super::state::State;
 use crate::{Error, Result};
@@ -16,7 +16,7 @@ const FEWEST_TOKENS: usize = 16;
 /// What a cache holds and has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PrefixCacheStats {
-    /// Bytes in use: each page and recurrent state once, also those that sessions use too.
+    /// Bytes in use: each page and piece of recurrent state once, also those that sessions use too.
     pub bytes: usize,
     /// The bound on them.
     pub limit: usize,
@@ -165,11 +165,9 @@ fn bytes_of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> usize {
     let mut bytes = 0;
     for Entry { tokens, state, .. } in entries {
         bytes += size_of_val(&tokens[..]) + size_of_val(&state.last_hidden[..]);
-        if seen.insert(Arc::as_ptr(&state.recurrent).addr()) {
-            bytes += state.recurrent.bytes();
-        }
-        for (page, size) in state.kv.iter().flat_map(|kv| kv.page_identities()) {
-            bytes += if seen.insert(page) { size } else { 0 };
+        let pages = state.kv.iter().flat_map(|kv| kv.page_identities());
+        for (piece, size) in state.recurrent.pieces().chain(pages) {
+            bytes += if seen.insert(piece) { size } else { 0 };
         }
     }
     bytes

@@ -13,7 +13,7 @@ pub fn session_start(config: &Config) -> u64 {
 
 /// Bytes of the recurrent state.
 pub fn mark(config: &Config) -> u64 {
-    RecurrentShape::new(config).bytes() as u64
+    RecurrentShape::new(config).most_bytes() as u64
 }
 
 /// Bytes of the ids of `tokens` tokens.

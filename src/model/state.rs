@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::pass::Unfinished;
+use super::recurrent::Spare;
+pub use super::recurrent::{Recurrent, RecurrentShape};
 use crate::checkpoint::{Config, LayerKind};
-use crate::kernels::{Buffer, KvElement, KvPages, KvShape};
+use crate::kernels::{KvElement, KvPages, KvShape};
 use crate::{Error, Result};
 
 /// Everything the network remembers of the tokens it has seen.
@@ -26,81 +28,17 @@ pub struct State {
     pub unfinished: Option<Box<Unfinished>>,
 }
 
-/// The fixed-size memory of the linear layers. It cannot be cut back to an earlier
-/// position, only copied beforehand.
-#[derive(Default)]
-pub struct Recurrent {
-    /// `[linear layers][VH, DK, DV]`, `f32`: 16-bit states lose long-range memory.
-    pub delta: Buffer<f32>,
-    /// `[linear layers][width - 1, C]`: the last inputs of the convolution, before its
-    /// activation, oldest first.
-    pub conv: Buffer<f32>,
-}
-
-/// Sizes of one layer's part of a [`Recurrent`].
-#[derive(Clone, Copy, Debug)]
-pub struct RecurrentShape {
-    /// Linear layers.
-    pub layers: usize,
-    /// `f32` values of delta state in a layer.
-    pub delta: usize,
-    /// `f32` values of convolution history in a layer.
-    pub conv: usize,
-}
-
-impl RecurrentShape {
-    /// The sizes that `config` asks for.
-    pub fn new(config: &Config) -> Self {
-        let layers = config.layer_kinds.iter().filter(|kind| **kind == LayerKind::Linear).count();
-        Self {
-            layers,
-            delta: config.value_width() * config.linear_key_head_dim,
-            conv: (config.linear_conv_kernel_dim - 1) * config.conv_channels(),
-        }
-    }
-
-    /// Bytes of a [`Recurrent`] of this shape.
-    pub fn bytes(&self) -> usize {
-        self.layers * (self.delta + self.conv) * size_of::<f32>()
-    }
-}
-
-impl Recurrent {
-    /// All zero: the state before the first token.
-    pub fn zeros(shape: RecurrentShape) -> Result<Self> {
-        Ok(Self {
-            delta: Buffer::zeroed(shape.layers * shape.delta, "the recurrent state")?,
-            conv: Buffer::zeroed(shape.layers * shape.conv, "the convolution state")?,
-        })
-    }
-}
-
-impl Recurrent {
-    /// Makes `held` one of this shape that nobody shares, its values of no matter.
-    pub(super) fn ensure(held: &mut Arc<Self>, shape: RecurrentShape) -> Result<()> {
-        let fits = |held: &mut Self| {
-            held.delta.len() == shape.layers * shape.delta
-                && held.conv.len() == shape.layers * shape.conv
-        };
-        if !Arc::get_mut(held).is_some_and(fits) {
-            *held = Arc::new(Self::zeros(shape)?);
-        }
-        Ok(())
-    }
-
-    /// Bytes held.
-    pub fn bytes(&self) -> usize {
-        (self.delta.len() + self.conv.len()) * size_of::<f32>()
-    }
-}
-
 impl State {
-    /// Takes `pending` over as its recurrent state. In exchange `pending` has the memory of
-    /// the old one, unless a fork or a mark keeps that; then the next pass takes new memory.
-    pub(super) fn take_recurrent(&mut self, pending: &mut Arc<Recurrent>) {
-        std::mem::swap(&mut self.recurrent, pending);
-        if Arc::get_mut(pending).is_none() {
-            *pending = Arc::default();
+    /// Takes `pending` over as its recurrent state, which is empty then. What the old one held
+    /// alone goes to `spare`.
+    pub(super) fn take_recurrent(&mut self, pending: &mut Recurrent, spare: &mut Spare) {
+        match Arc::get_mut(&mut self.recurrent) {
+            Some(held) => {
+                std::mem::swap(held, pending);
+                pending.give_back(spare);
+            }
+            // A fork or a mark keeps it.
+            None => self.recurrent = Arc::new(std::mem::take(pending)),
         }
     }
 

@@ -5,10 +5,8 @@
 //! whichever session computes.
 
 use super::batch::BatchScratch;
-use std::sync::Arc;
-
 use super::head::HeadScratch;
-use super::state::{Recurrent, RecurrentShape};
+use super::recurrent::{Recurrent, Spare};
 use crate::Result;
 use crate::checkpoint::Config;
 use crate::kernels::Buffer;
@@ -65,8 +63,10 @@ pub struct Workspace {
     pub(super) cos: Buffer<f32>,
     /// `[T, rotary_dim / 2]`
     pub(super) sin: Buffer<f32>,
-    /// The state after the pass, until it is committed. Never shared during a pass.
-    pub(super) pending: Arc<Recurrent>,
+    /// The state after the pass, until it is committed.
+    pub(super) pending: Recurrent,
+    /// Memory for it.
+    pub(super) spare: Spare,
     /// Of the head.
     pub(super) head: HeadScratch,
     /// What a pass over several sequences needs, too.
@@ -110,7 +110,7 @@ impl Workspace {
             &self.sin,
         ];
         let values = buffers.iter().map(|buffer| buffer.len()).sum::<usize>();
-        values * size_of::<f32>() + self.pending.bytes()
+        values * size_of::<f32>() + self.pending.bytes() + self.spare.bytes()
     }
 
     /// Makes room for `tokens` tokens of a network with `config`. What a prompt needed and
@@ -119,7 +119,6 @@ impl Workspace {
     /// # Errors
     /// `OutOfMemory`; the workspace is as before.
     pub(super) fn ensure(&mut self, config: &Config, tokens: usize) -> Result<()> {
-        Recurrent::ensure(&mut self.pending, RecurrentShape::new(config))?;
         let capacity = tokens.next_power_of_two().max(LEAST_ROWS);
         if capacity * 4 <= self.capacity {
             self.small_passes += 1;
@@ -157,6 +156,7 @@ impl Workspace {
             head: std::mem::take(&mut self.head),
             batch: std::mem::take(&mut self.batch),
             pending: std::mem::take(&mut self.pending),
+            spare: std::mem::take(&mut self.spare),
         };
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Next, Session, make_room};
+use super::{Next, Session};
 use crate::engine::Model;
 use crate::kernels::Cancel;
 use crate::model::Choice;
@@ -63,16 +63,15 @@ impl Session {
         ready.err().map(Err)
     }
 
-    /// Chooses the next token by `logits`, or by the session's own if there are none. They
-    /// stay with the session if they are `complete`.
-    fn generate_from(&mut self, logits: Option<&[f32]>, complete: bool) -> Outcome {
-        if let Some(logits) = logits {
-            self.logits_position = None;
-            make_room(&mut self.logits, logits.len())?;
-            self.logits.copy_from_slice(logits);
-            self.logits_position = complete.then_some(self.state.position);
-        }
-        self.generate()
+    /// Chooses the next token by `logits`, or by the session's own if there are none.
+    fn generate_from(&mut self, logits: Option<&[f32]>) -> Outcome {
+        let token = match logits {
+            // The session need not keep them: whoever asks it for logits next does so behind
+            // the token that is chosen here.
+            Some(logits) => self.choose_from(logits),
+            None => self.choose(),
+        };
+        self.generate(token?)
     }
 }
 
@@ -118,7 +117,7 @@ fn compute(
                 outcomes[n].is_none() && session.logits_position != Some(session.state.position)
             })
             .collect();
-        let (mut logits, mut complete) = ([].as_slice(), true);
+        let mut logits = [].as_slice();
         if !wanting.is_empty() {
             let (mut states, mut adjusts) = (Vec::new(), Vec::new());
             for (n, session) in sessions.iter_mut().enumerate() {
@@ -142,7 +141,7 @@ fn compute(
                 .iter_mut()
                 .map(|(tokens, most, adjust)| Choice { tokens: *tokens, most: *most, adjust })
                 .collect();
-            (logits, complete) = network.head_batch(c, &states, &mut choices, workspace)?;
+            (logits, _) = network.head_batch(c, &states, &mut choices, workspace)?;
         }
         let mut logits = logits.chunks_exact(vocab);
         let logits: Vec<_> =
@@ -156,14 +155,14 @@ fn compute(
             match outcome {
                 Some(_) => {}
                 None if session.logits_hook.is_some() => {
-                    *outcome = Some(session.generate_from(logits, complete));
+                    *outcome = Some(session.generate_from(logits));
                 }
                 None => parts.push((session, outcome, logits)),
             }
         }
         c.run_chunks(&mut parts, 1, |_, part| {
             let (session, outcome, logits) = &mut part[0];
-            **outcome = Some(session.generate_from(*logits, complete));
+            **outcome = Some(session.generate_from(*logits));
         });
         c.check()
     })

@@ -17,9 +17,17 @@ impl Session {
         self.logits_hook = hook;
     }
 
-    /// The next token, from `logits`.
+    /// The next token, from the session's logits.
     pub(super) fn choose(&mut self) -> Result<u32> {
-        let Self { sampler, logits, tokens, output_start, logits_hook, .. } = self;
+        let logits = std::mem::take(&mut self.logits);
+        let token = self.choose_from(&logits);
+        self.logits = logits;
+        token
+    }
+
+    /// The next token, from `logits`.
+    pub(super) fn choose_from(&mut self, logits: &[f32]) -> Result<u32> {
+        let Self { sampler, tokens, output_start, logits_hook, .. } = self;
         sampler.sample_edited(logits, tokens, *output_start, |scores| match logits_hook {
             None => Ok(()),
             Some(hook) => match hook(scores, tokens) {

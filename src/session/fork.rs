@@ -11,9 +11,9 @@ impl Session {
     ///
     /// It costs microseconds and the list of tokens: recurrent state and pages of keys and
     /// values are shared until one of the two moves on. The first token that a fork computes
-    /// then costs it a recurrent state (19 MB at 0.8B) and a page (64 tokens) for each
-    /// attention layer. The caller's hooks and a cancel that waits are
-    /// not copied.
+    /// then costs it a page (64 tokens) for each attention layer, the third at the latest a
+    /// recurrent state (19 MB at 0.8B). The caller's hooks and a cancel that waits are not
+    /// copied.
     ///
     /// # Errors
     /// `OutOfMemory`.

@@ -300,13 +300,13 @@ impl Session {
         }
         self.metered(|session| {
             session.compute_choice()?;
-            session.generate()
+            let token = session.choose()?;
+            session.generate(token)
         })
     }
 
-    /// Chooses the next token by `logits` and appends it.
-    fn generate(&mut self) -> Result<Next> {
-        let token = self.choose()?;
+    /// Appends `token`, which was chosen.
+    fn generate(&mut self, token: u32) -> Result<Next> {
         self.tokens.try_reserve(1).map_err(|_| Error::out_of_memory("the sequence", 4))?;
         self.tokens.push(token);
         self.stepping.forget_input();

@@ -182,7 +182,8 @@ impl Session {
         if self.logits_position != Some(self.state.position) && !self.step_head(deadline)? {
             return Ok(Step::Working);
         }
-        self.generate().map(Step::from)
+        let token = self.choose()?;
+        self.generate(token).map(Step::from)
     }
 
     /// Goes on with the pass over the next tokens; true when it is complete.

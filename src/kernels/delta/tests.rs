@@ -1,6 +1,11 @@
 use super::*;
+use crate::kernels::buffer::Parts;
 use crate::kernels::simd::Isa;
 use crate::kernels::testing::{Random, bits, compute, error};
+
+fn none() -> Parts<'static> {
+    Parts::new(&[], 0, 0)
+}
 
 struct Case {
     shape: DeltaShape,
@@ -73,7 +78,7 @@ impl Case {
                     &self.qkv[at * width..][..n * width],
                     &self.g[at * heads..][..n * heads],
                     &self.beta[at * heads..][..n * heads],
-                    &state,
+                    DeltaState { base: &state, changes: none() },
                     &mut after,
                     &mut piece,
                 );
@@ -171,7 +176,7 @@ fn a_cancelled_call_returns() {
         &case.qkv,
         &case.g,
         &case.beta,
-        &case.state,
+        DeltaState { base: &case.state, changes: none() },
         &mut state,
         &mut out,
     );

@@ -43,6 +43,7 @@ use super::Session;
 use super::marks::{Mark, MarkInfo};
 use crate::kernels::KvPages;
 use crate::model::State;
+use crate::model::state::RecurrentShape;
 use crate::sampling::{Rng, Sampler};
 use crate::{Error, Result};
 use bytes::{Reader, Writer};
@@ -113,7 +114,7 @@ impl Session {
         }
         out.u64(self.output_start as u64)?;
         out.raw(&self.attachment)?;
-        save_fixed(&mut out, &self.state)?;
+        self.save_fixed(&mut out, &self.state)?;
         for layer in &self.state.kv {
             layer.store(self.state.position, &mut |part| out.raw(part))?;
         }
@@ -124,7 +125,7 @@ impl Session {
             let words = [id, position, automatic.into(), output_start, computed, queued];
             words.into_iter().try_for_each(|word| out.u64(word))?;
             save_rng(&mut out, &mark.rng)?;
-            save_fixed(&mut out, &mark.state)?;
+            self.save_fixed(&mut out, &mark.state)?;
         }
         out.finish()
     }
@@ -157,7 +158,7 @@ impl Session {
         let attachment = input.bytes(header.attachment as usize, "the attachment")?;
 
         let mut state = self.empty_state()?;
-        load_fixed(&mut input, &mut state)?;
+        self.load_fixed(&mut input, &mut state)?;
         state.position = header.computed as usize;
         for layer in &mut state.kv {
             let shape = layer.shape();
@@ -165,7 +166,7 @@ impl Session {
         }
         let mut marks = Vec::new();
         for _ in 0..header.marks {
-            marks.push(load_mark(&mut input, &state, self.empty_state()?)?);
+            marks.push(self.load_mark(&mut input, &state)?);
         }
         input.finish()?;
 
@@ -252,6 +253,48 @@ impl Session {
     fn marks_to_save(&self, options: SaveOptions) -> &[Mark] {
         if options.without_marks { &[] } else { &self.marks.held }
     }
+
+    /// The part of a state that does not grow.
+    fn save_fixed(&self, out: &mut Writer, state: &State) -> Result<()> {
+        out.numbers(&state.last_hidden)?;
+        let shape = RecurrentShape::new(self.model.network()?.config());
+        let isa = self.model.instruction_set()?;
+        state.recurrent.store(isa, shape, &mut |part| out.numbers(part))
+    }
+
+    fn load_fixed(&self, input: &mut Reader, state: &mut State) -> Result<()> {
+        let recurrent = Arc::get_mut(&mut state.recurrent)
+            .ok_or_else(|| Error::internal("a new state is shared"))?;
+        input.read_numbers(&mut state.last_hidden)?;
+        let shape = RecurrentShape::new(self.model.network()?.config());
+        recurrent.load(shape, &mut |part| input.read_numbers(part))
+    }
+
+    /// A mark, whose keys and values are a beginning of those of `state`.
+    fn load_mark(&self, input: &mut Reader, state: &State) -> Result<Mark> {
+        let mut own = self.empty_state()?;
+        let mut words = [0; 6];
+        for word in &mut words {
+            *word = input.u64()?;
+        }
+        let [id, position, automatic, output_start, computed, queued] = words;
+        let rng = load_rng(input)?;
+        self.load_fixed(input, &mut own)?;
+        let damaged = || Error::format("the saved session is damaged: a mark behind its end");
+        if !waiting(position, computed, queued) || computed > state.position as u64 {
+            return Err(damaged());
+        }
+        let size = |number: u64| usize::try_from(number).map_err(|_| damaged());
+        let (computed, position, queued) = (size(computed)?, size(position)?, size(queued)?);
+        own.position = computed;
+        for (to, from) in own.kv.iter_mut().zip(&state.kv) {
+            *to = from.fork()?;
+            to.truncate(computed);
+        }
+        let info = MarkInfo { id, position, automatic: automatic != 0 };
+        let output_start = size(output_start)?;
+        Ok(Mark { info, state: own, output_start, queued, rng })
+    }
 }
 
 /// 64-bit words in front of a mark's state.
@@ -265,45 +308,4 @@ fn load_rng(input: &mut Reader) -> Result<Rng> {
     let words = [input.u64()?, input.u64()?, input.u64()?, input.u64()?];
     Rng::from_state(words)
         .ok_or_else(|| Error::format("the saved session is damaged: no random stream"))
-}
-
-/// The part of a state that does not grow.
-fn save_fixed(out: &mut Writer, state: &State) -> Result<()> {
-    out.numbers(&state.last_hidden)?;
-    out.numbers(&state.recurrent.delta)?;
-    out.numbers(&state.recurrent.conv)
-}
-
-fn load_fixed(input: &mut Reader, state: &mut State) -> Result<()> {
-    let recurrent = Arc::get_mut(&mut state.recurrent)
-        .ok_or_else(|| Error::internal("a new state is shared"))?;
-    input.read_numbers(&mut state.last_hidden)?;
-    input.read_numbers(&mut recurrent.delta)?;
-    input.read_numbers(&mut recurrent.conv)
-}
-
-/// A mark, whose keys and values are a beginning of those of `state`, made from the empty
-/// state `own`.
-fn load_mark(input: &mut Reader, state: &State, mut own: State) -> Result<Mark> {
-    let mut words = [0; 6];
-    for word in &mut words {
-        *word = input.u64()?;
-    }
-    let [id, position, automatic, output_start, computed, queued] = words;
-    let rng = load_rng(input)?;
-    load_fixed(input, &mut own)?;
-    let damaged = || Error::format("the saved session is damaged: a mark behind its end");
-    if !waiting(position, computed, queued) || computed > state.position as u64 {
-        return Err(damaged());
-    }
-    let size = |number: u64| usize::try_from(number).map_err(|_| damaged());
-    let (computed, position, queued) = (size(computed)?, size(position)?, size(queued)?);
-    own.position = computed;
-    for (to, from) in own.kv.iter_mut().zip(&state.kv) {
-        *to = from.fork()?;
-        to.truncate(computed);
-    }
-    let info = MarkInfo { id, position, automatic: automatic != 0 };
-    let output_start = size(output_start)?;
-    Ok(Mark { info, state: own, output_start, queued, rng })
 }

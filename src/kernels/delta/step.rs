@@ -1,0 +1,538 @@
+//! One token of each of some sequences, from the projections to the product behind the state:
+//! convolution, gates, delta rule and norm of a head in one go.
+//!
+//! Nearly all the time goes into reading states, which come from memory, 64 KiB for each head.
+//! Memory is fastest when it is read at several places at once (see `linear::runs`), so a task
+//! takes a few heads that lie far from each other, of several sequences where there are some,
+//! and while it computes them, those of the next task are on their way into the second-level
+//! cache, line by line of all in turn. What a token changes is put down beside the state (see
+//! `change`); only every third token writes it.
+#![allow(clippy::needless_range_loop)] // the loops over registers, see `linear::direct`
+
+use std::cell::RefCell;
+
+use super::change::{Change, DeltaState, MOST_CHANGES};
+use super::{DeltaShape, dot, normalise, streams};
+use crate::dispatch;
+use crate::kernels::buffer::{Buffer, Parts, Scratch, with_scratch};
+use crate::kernels::conv::{ConvTaps, convolve};
+use crate::kernels::elementwise::gated_rms_norm_row;
+use crate::kernels::simd::{LANES, Simd, fence, prefetch_far};
+use crate::kernels::{Compute, math};
+use crate::pool::SharedMut;
+
+/// Places of memory that are read at once.
+const PLACES: usize = 4;
+
+thread_local!(static SCRATCH: Scratch = const { RefCell::new(Buffer::empty()) });
+
+/// The weights of a layer that take part.
+#[derive(Clone, Copy)]
+pub struct DeltaWeights<'a> {
+    /// The convolution, over queries, keys and values.
+    pub taps: &'a ConvTaps,
+    /// `[value_heads]`: -exp(A_log).
+    pub decay: &'a [f32],
+    /// `[value_heads]`
+    pub dt_bias: &'a [f32],
+    /// `[value_dim]`: of the norm behind the rule.
+    pub norm: &'a [f32],
+    /// Of the norm.
+    pub eps: f32,
+}
+
+/// Where the state after a token goes.
+pub enum DeltaTarget<'a> {
+    /// What it changes ([`DeltaShape::change_len`]) is put down.
+    Change(SharedMut<'a, f32>),
+    /// The states are written, `[value_heads, key_dim, value_dim]`; there are
+    /// [`MOST_CHANGES`] before.
+    State(SharedMut<'a, f32>),
+}
+
+/// One token of one sequence.
+pub struct DeltaRow<'a> {
+    /// `[qkv_width]`: queries, keys and values before the convolution.
+    pub projected: &'a [f32],
+    /// `[value_heads, value_dim]`: the gate of the norm.
+    pub z: &'a [f32],
+    /// `[value_heads]`: the projection for the decay.
+    pub a: &'a [f32],
+    /// `[value_heads]`: the projection for the rate.
+    pub b: &'a [f32],
+    /// `projected` of the tokens before.
+    pub history: Parts<'a>,
+    /// A copy of `projected`, for the tokens after; empty where there is no history.
+    pub kept: SharedMut<'a, f32>,
+    /// The states before.
+    pub before: DeltaState<'a>,
+    /// The states after.
+    pub target: DeltaTarget<'a>,
+    /// `[value_heads, value_dim]`: the result, behind the norm.
+    pub out: SharedMut<'a, f32>,
+}
+
+impl DeltaRow<'_> {
+    fn check(&self, shape: DeltaShape, weights: &DeltaWeights) {
+        let (heads, values) = (shape.value_heads, shape.value_heads * shape.value_dim);
+        assert_eq!(self.projected.len(), shape.qkv_width());
+        assert!(self.z.len() == values && self.out.len() == values);
+        assert!(self.a.len() == heads && self.b.len() == heads);
+        let keeps = self.history.count() > 0;
+        assert_eq!(self.kept.len(), if keeps { shape.qkv_width() } else { 0 });
+        weights.taps.check(self.history);
+        self.before.check(shape);
+        match &self.target {
+            DeltaTarget::Change(change) => assert_eq!(change.len(), shape.change_len()),
+            DeltaTarget::State(state) => {
+                assert_eq!(state.len(), shape.state_len());
+                assert_eq!(self.before.changes.count(), MOST_CHANGES);
+            }
+        }
+    }
+}
+
+/// Computes one token of each of `rows`: the same bits as by the operations that are made for
+/// many tokens.
+///
+/// Short of scratch memory, it fails with `OutOfMemory`.
+///
+/// # Panics
+/// When a length is not as said above.
+pub fn delta_step(c: &Compute, shape: DeltaShape, weights: &DeltaWeights, rows: &[DeltaRow]) {
+    shape.check();
+    let heads = shape.value_heads;
+    assert_eq!(weights.taps.channels(), shape.qkv_width());
+    assert!(weights.decay.len() == heads && weights.dt_bias.len() == heads);
+    assert_eq!(weights.norm.len(), shape.value_dim);
+    rows.iter().for_each(|row| row.check(shape, weights));
+    let (units, threads) = (rows.len() * shape.key_heads, c.pool.threads());
+    // As many places as leave each thread something to fetch while it computes.
+    let fits =
+        |together: &usize| units.is_multiple_of(*together) && units / together >= PLACES * threads;
+    let together = [PLACES, 2].into_iter().find(fits).unwrap_or(1);
+    let call = Call { c, shape, weights, rows, together, apart: units / together };
+    c.run(call.apart, |task| {
+        c.note(with_scratch(&SCRATCH, call.scratch_len(), |scratch| {
+            dispatch!(c.isa, s => call.task(s, task, scratch));
+        }));
+        // What was written past the caches.
+        fence();
+    });
+}
+
+/// The arguments of one call.
+struct Call<'a> {
+    c: &'a Compute<'a>,
+    shape: DeltaShape,
+    weights: &'a DeltaWeights<'a>,
+    rows: &'a [DeltaRow<'a>],
+    /// Units of a task; a unit is a key head, with its value heads, of one row.
+    together: usize,
+    /// Units from one of a task to the next, and tasks.
+    apart: usize,
+}
+
+/// Columns of some rows in memory: the first element, and the distance between rows.
+#[derive(Clone, Copy)]
+struct Columns {
+    data: *const f32,
+    stride: usize,
+}
+
+/// The change that a token makes to some columns.
+#[derive(Clone, Copy)]
+struct Update<F, const V: usize> {
+    key: *const f32,
+    decay: F,
+    delta: [F; V],
+}
+
+/// Where the lines to be asked for are.
+type Ahead = [*const u8; PLACES];
+
+impl Call<'_> {
+    /// Floats of the states of a unit.
+    fn unit_len(&self) -> usize {
+        self.shape.group() * self.shape.key_dim * self.shape.value_dim
+    }
+
+    fn scratch_len(&self) -> usize {
+        let DeltaShape { key_dim, value_dim, .. } = self.shape;
+        4 * key_dim + self.shape.group() * value_dim + key_dim * 4 * LANES
+    }
+
+    /// The states of a unit.
+    fn states(&self, unit: usize) -> *const f32 {
+        let (row, head) = (unit / self.shape.key_heads, unit % self.shape.key_heads);
+        self.rows[row].before.base[head * self.unit_len()..].as_ptr()
+    }
+
+    /// The states of the units of `task`, as places of the same length.
+    fn places(&self, task: usize) -> Ahead {
+        let each = PLACES / self.together;
+        let mut places = [std::ptr::null(); PLACES];
+        for place in 0..PLACES {
+            let states = self.states(task + place / each * self.apart);
+            places[place] = states.wrapping_add(place % each * (self.unit_len() / each)).cast();
+        }
+        places
+    }
+
+    #[inline(always)]
+    fn task<S: Simd>(&self, s: S, task: usize, scratch: &mut [f32]) {
+        let (pool, tasks) = (self.c.pool, self.apart);
+        let bytes = self.together * self.unit_len() * size_of::<f32>() / PLACES;
+        if pool.begins_share(task, tasks) {
+            // Nobody has asked for these.
+            let places = self.places(task);
+            for line in (0..bytes).step_by(64) {
+                for place in places {
+                    prefetch_far(place.wrapping_add(line));
+                }
+            }
+        }
+        let more = task + 1 < tasks && !pool.begins_share(task + 1, tasks);
+        // Asking for what is there already does no harm.
+        let ahead = self.places(if more { task + 1 } else { task });
+        for n in 0..self.together {
+            if self.c.is_over() {
+                return;
+            }
+            let unit = task + n * self.apart;
+            let next = if n + 1 < self.together { unit + self.apart } else { task + 1 };
+            if next < self.rows.len() * self.shape.key_heads {
+                self.fetch_inputs(next);
+            }
+            let mut ahead = ahead;
+            for place in &mut ahead {
+                *place = place.wrapping_add(n * bytes / self.together);
+            }
+            let (row, head) = (unit / self.shape.key_heads, unit % self.shape.key_heads);
+            // As many registers as leave room for sums and changes.
+            if const { S::PARTS == 1 } {
+                self.unit::<S, 4>(s, &self.rows[row], head, ahead, scratch);
+            } else {
+                self.unit::<S, 2>(s, &self.rows[row], head, ahead, scratch);
+            }
+        }
+    }
+
+    /// Where the channels of key head `head` begin, and how many they are: queries, keys,
+    /// values.
+    #[inline(always)]
+    fn channels(&self, head: usize) -> [(usize, usize); 3] {
+        let DeltaShape { key_heads, key_dim, value_dim, .. } = self.shape;
+        let values = self.shape.group() * value_dim;
+        [
+            (head * key_dim, key_dim),
+            ((key_heads + head) * key_dim, key_dim),
+            (2 * key_heads * key_dim + head * values, values),
+        ]
+    }
+
+    /// Asks for what a unit needs beside its states.
+    #[inline(always)]
+    fn fetch_inputs(&self, unit: usize) {
+        let (row, head) = (unit / self.shape.key_heads, unit % self.shape.key_heads);
+        let DeltaRow { history, before, .. } = &self.rows[row];
+        for n in 0..history.count() {
+            for (channel, many) in self.channels(head) {
+                fetch(&history.get(n)[channel..][..many]);
+            }
+        }
+        for n in 0..before.changes.count() {
+            let change = Change::new(self.shape, before.changes.get(n));
+            fetch(change.key(head));
+            for value_head in head * self.shape.group()..(head + 1) * self.shape.group() {
+                fetch(change.delta(value_head));
+            }
+        }
+    }
+
+    /// Key head `head` of one row.
+    #[inline(always)]
+    fn unit<S: Simd, const V: usize>(
+        &self,
+        s: S,
+        row: &DeltaRow,
+        head: usize,
+        ahead: Ahead,
+        scratch: &mut [f32],
+    ) {
+        let DeltaShape { key_dim, value_dim, .. } = self.shape;
+        let (query, rest) = scratch.split_at_mut(key_dim);
+        let (key, rest) = rest.split_at_mut(key_dim);
+        let (mixed, local) = rest.split_at_mut(2 * key_dim + self.shape.group() * value_dim);
+        let mut at = 0;
+        for (channel, many) in self.channels(head) {
+            let out = &mut mixed[at..at + many];
+            convolve(s, self.weights.taps, row.history, row.projected, 0, channel, out);
+            if row.history.count() > 0 {
+                // SAFETY: these channels belong to this unit.
+                let kept = unsafe { row.kept.part(channel, many) };
+                kept.copy_from_slice(&row.projected[channel..channel + many]);
+            }
+            at += many;
+        }
+        let (mixed_query, rest) = mixed.split_at(key_dim);
+        let (mixed_key, values) = rest.split_at(key_dim);
+        normalise(s, mixed_query, 1.0 / (key_dim as f32).sqrt(), query);
+        normalise(s, mixed_key, 1.0, key);
+        let product = s.splat(dot(s, key, query));
+        if let DeltaTarget::Change(change) = &row.target {
+            // SAFETY: the key of this head belongs to this unit.
+            let to = unsafe { change.part(head * key_dim, key_dim) };
+            to.copy_from_slice(key);
+        }
+        for member in 0..self.shape.group() {
+            let value_head = head * self.shape.group() + member;
+            let (decay, rate) = self.gates(s, row, value_head);
+            if let DeltaTarget::Change(change) = &row.target {
+                // SAFETY: the decay of this head belongs to this unit.
+                let to = unsafe { change.part(self.shape.decays_at() + value_head, 1) };
+                to[0] = decay;
+            }
+            // SAFETY: the output of this head belongs to this unit.
+            let out = unsafe { row.out.part(value_head * value_dim, value_dim) };
+            let value = &values[member * value_dim..][..value_dim];
+            let blocks = value_dim.div_ceil(V * LANES);
+            for block in 0..blocks {
+                let lines = (member * blocks + block) * key_dim * V / PLACES;
+                let mut ahead = ahead;
+                for place in &mut ahead {
+                    *place = place.wrapping_add(lines * 64);
+                }
+                let work = Block {
+                    call: self,
+                    row,
+                    head: value_head,
+                    column: block * V * LANES,
+                    key,
+                    query,
+                    product,
+                    decay: s.splat(decay),
+                    rate: s.splat(rate),
+                };
+                work.compute::<V>(s, value, out, ahead, local);
+            }
+            let z = &row.z[value_head * value_dim..][..value_dim];
+            gated_rms_norm_row(s, out, z, self.weights.norm, self.weights.eps);
+        }
+    }
+
+    /// Decay and rate of value head `head`, as `delta_gates` and `delta_rule` find them.
+    #[inline(always)]
+    fn gates<S: Simd>(&self, s: S, row: &DeltaRow, head: usize) -> (f32, f32) {
+        let one = head..head + 1;
+        let bias = s.load_part(&self.weights.dt_bias[one.clone()]);
+        let step = math::softplus(s, s.add(s.load_part(&row.a[one.clone()]), bias));
+        let g = s.mul(s.load_part(&self.weights.decay[one.clone()]), step);
+        let rate = math::sigmoid(s, s.load_part(&row.b[one]));
+        (s.to_array(math::exp(s, g))[0], s.to_array(rate)[0])
+    }
+}
+
+/// Some columns of a value head.
+struct Block<'a, S: Simd> {
+    call: &'a Call<'a>,
+    row: &'a DeltaRow<'a>,
+    /// The value head.
+    head: usize,
+    /// The first column.
+    column: usize,
+    key: &'a [f32],
+    query: &'a [f32],
+    product: S::F32,
+    decay: S::F32,
+    rate: S::F32,
+}
+
+impl<S: Simd> Block<'_, S> {
+    /// Reads the state, writes what is read out to `out` and the change, or the state after.
+    #[inline(always)]
+    fn compute<const V: usize>(
+        &self,
+        s: S,
+        value: &[f32],
+        out: &mut [f32],
+        ahead: Ahead,
+        local: &mut [f32],
+    ) {
+        let Self { row, head, column, .. } = *self;
+        let DeltaShape { key_dim, value_dim, .. } = self.call.shape;
+        let columns = (V * LANES).min(value_dim - column);
+        let whole = columns == V * LANES;
+        let matrix = head * key_dim * value_dim + column;
+        let base = &row.before.base[matrix..];
+        let local = &mut local[..key_dim * V * LANES];
+        if !whole {
+            // A narrow block is computed on a copy that is padded with zeros.
+            for (i, to) in local.chunks_exact_mut(V * LANES).enumerate() {
+                to[..columns].copy_from_slice(&base[i * value_dim..][..columns]);
+                to[columns..].fill(0.0);
+            }
+        }
+        let padded = local.as_mut_ptr();
+        let source = match whole {
+            true => Columns { data: base.as_ptr(), stride: value_dim },
+            false => Columns { data: padded, stride: V * LANES },
+        };
+        let none = Update { key: self.key.as_ptr(), decay: self.decay, delta: [s.splat(0.0); V] };
+        let mut updates = [none; MOST_CHANGES + 1];
+        let changes = row.before.changes;
+        for n in 0..changes.count() {
+            let change = Change::new(self.call.shape, changes.get(n));
+            updates[n].key = change.key(head / self.call.shape.group()).as_ptr();
+            updates[n].decay = s.splat(change.decay(head));
+            let delta = &change.delta(head)[column..column + columns];
+            for v in 0..V {
+                updates[n].delta[v] = s.load_part(delta.get(v * LANES..).unwrap_or(&[]));
+            }
+        }
+        let (key, query) = (self.key, self.query);
+        // SAFETY: `source` holds `key_dim` rows of `V` vectors that nobody writes, and the keys
+        // have as many elements.
+        let (by_key, by_query) = unsafe {
+            match changes.count() {
+                0 => read::<S, V, 0>(s, source, [], key, query, ahead),
+                1 => read::<S, V, 1>(s, source, [updates[0]], key, query, ahead),
+                _ => read::<S, V, 2>(s, source, [updates[0], updates[1]], key, query, ahead),
+            }
+        };
+        let mut delta = none.delta;
+        for v in 0..V {
+            let from = value[column..column + columns].get(v * LANES..).unwrap_or(&[]);
+            let known = s.mul(self.decay, by_key[v]);
+            delta[v] = s.mul(self.rate, s.sub(s.load_part(from), known));
+            let read = s.mul_add(delta[v], self.product, s.mul(self.decay, by_query[v]));
+            if let Some(to) = out[column..column + columns].get_mut(v * LANES..) {
+                s.store_part(to, read);
+            }
+        }
+        match &row.target {
+            DeltaTarget::Change(change) => {
+                let at = self.call.shape.deltas_at() + head * value_dim + column;
+                // SAFETY: the columns of this head belong to this unit.
+                let to = unsafe { change.part(at, columns) };
+                for v in 0..V {
+                    if let Some(to) = to.get_mut(v * LANES..) {
+                        s.store_part(to, delta[v]);
+                    }
+                }
+            }
+            DeltaTarget::State(state) => {
+                updates[MOST_CHANGES].delta = delta;
+                // SAFETY: the columns of this head belong to this unit, and lie within the
+                // states, whose length was checked.
+                let to = unsafe { state.as_mut_ptr().add(matrix) };
+                // SAFETY: as above, and as for `read`. `streams` has looked at what it takes to
+                // write past the caches.
+                unsafe {
+                    if !whole {
+                        write::<S, V, false>(s, source, padded, V * LANES, &updates, key_dim);
+                    } else if streams(self.call.shape, row.before.base, state.as_mut_ptr()) {
+                        write::<S, V, true>(s, source, to, value_dim, &updates, key_dim);
+                    } else {
+                        write::<S, V, false>(s, source, to, value_dim, &updates, key_dim);
+                    }
+                }
+                if !whole {
+                    for (i, from) in local.chunks_exact(V * LANES).enumerate() {
+                        // SAFETY: the columns of this head belong to this unit.
+                        let to = unsafe { state.part(matrix + i * value_dim, columns) };
+                        to.copy_from_slice(&from[..columns]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The products of `source`, after `updates`, with `key` and `query`, column by column. Asks
+/// for as many lines ahead as it reads, of each place in turn.
+///
+/// # Safety
+/// `source` holds as many rows of `V` vectors as `key`, `query` and the keys of `updates` have
+/// elements, and nobody writes there.
+#[inline(always)]
+unsafe fn read<S: Simd, const V: usize, const U: usize>(
+    s: S,
+    source: Columns,
+    updates: [Update<S::F32, V>; U],
+    key: &[f32],
+    query: &[f32],
+    ahead: Ahead,
+) -> ([S::F32; V], [S::F32; V]) {
+    let mut by_key = [s.splat(0.0); V];
+    let mut by_query = by_key;
+    debug_assert_eq!(key.len(), query.len());
+    for i in 0..key.len() {
+        for v in 0..V {
+            let line = i * V + v;
+            prefetch_far(ahead[line % PLACES].wrapping_add(line / PLACES * 64));
+        }
+        // SAFETY: row `i` is there by the contract.
+        unsafe {
+            let (k, q) = (s.splat(*key.get_unchecked(i)), s.splat(*query.get_unchecked(i)));
+            for v in 0..V {
+                let mut x = s.load_ptr(source.data.add(i * source.stride + v * LANES));
+                for u in 0..U {
+                    let kept = s.mul(updates[u].decay, x);
+                    x = s.mul_add(s.splat(*updates[u].key.add(i)), updates[u].delta[v], kept);
+                }
+                by_key[v] = s.mul_add(x, k, by_key[v]);
+                by_query[v] = s.mul_add(x, q, by_query[v]);
+            }
+        }
+    }
+    (by_key, by_query)
+}
+
+/// Writes `source`, after `updates`, to `rows` rows at `to`, `stride` apart; past the caches if
+/// `STREAM`.
+///
+/// # Safety
+/// As for [`read`]; as many rows can be written, which are `source` or do not overlap it. With
+/// `STREAM`, each vector begins at a cache line.
+#[inline(always)]
+unsafe fn write<S: Simd, const V: usize, const STREAM: bool>(
+    s: S,
+    source: Columns,
+    to: *mut f32,
+    stride: usize,
+    updates: &[Update<S::F32, V>; MOST_CHANGES + 1],
+    rows: usize,
+) {
+    // A copy, so that the compiler knows that the stores leave it alone.
+    let updates = *updates;
+    for i in 0..rows {
+        // SAFETY: row `i` is there by the contract.
+        unsafe {
+            for v in 0..V {
+                let mut x = s.load_ptr(source.data.add(i * source.stride + v * LANES));
+                for u in 0..=MOST_CHANGES {
+                    let kept = s.mul(updates[u].decay, x);
+                    x = s.mul_add(s.splat(*updates[u].key.add(i)), updates[u].delta[v], kept);
+                }
+                let to = to.add(i * stride + v * LANES);
+                if STREAM {
+                    s.stream_ptr(to, x);
+                } else {
+                    s.store_ptr(to, x);
+                }
+            }
+        }
+    }
+}
+
+/// Asks for the lines of `values`.
+#[inline(always)]
+fn fetch(values: &[f32]) {
+    for line in values.chunks(LANES) {
+        prefetch_far(line.as_ptr());
+    }
+}
+
+#[cfg(test)]
+mod tests;
