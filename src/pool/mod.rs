@@ -104,7 +104,8 @@ impl Pool {
     /// Whether the tasks that a thread does first, of a region of `tasks` tasks, begin with
     /// `task`: otherwise it has most likely just done the one before.
     pub fn begins_share(&self, task: usize, tasks: usize) -> bool {
-        (0..self.threads()).any(|thread| self.shared.share(thread, tasks).start == task)
+        let threads = self.threads();
+        (0..threads).any(|thread| region::share(thread, threads, tasks).start == task)
     }
 
     /// Calls `task(i)` once for every `i` in `0..tasks`, on this thread and the workers,

@@ -248,7 +248,7 @@ impl Regions {
 }
 
 /// The tasks that are first meant for `thread` of `threads`.
-fn share(thread: usize, threads: usize, tasks: usize) -> Range<usize> {
+pub(super) fn share(thread: usize, threads: usize, tasks: usize) -> Range<usize> {
     let (each, more) = (tasks / threads, tasks % threads);
     let start = |thread: usize| thread * each + thread.min(more);
     start(thread)..start(thread + 1)

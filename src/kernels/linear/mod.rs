@@ -37,7 +37,7 @@ mod upper;
 
 use std::ops::Range;
 
-use super::quantized::dots::{IntegerIsa, dispatch_dots};
+use super::quantized::dots::dispatch_dots;
 use super::quantized::inputs::{QuantizedInput, with_inputs};
 use super::simd::{Isa, LANES, Simd};
 use super::{Compute, ComputeMode, Matrix, TileFormat, Weights, math};
@@ -220,7 +220,7 @@ fn share(c: &Compute, input: &Input, matrix: &Matrix, matrices: usize) -> Share 
 /// of a block in every instruction set.
 fn task_rows(c: &Compute, input: &Input, matrix: &Matrix, matrices: usize) -> usize {
     if let (Weights::Tiles(format, _), Some(_)) = (matrix.weights, input.quantized) {
-        return dispatch_dots!(IntegerIsa::of(c.isa), d => {
+        return dispatch_dots!(c.integers, d => {
             if tile_panel::helps(d, format, input.tokens) {
                 tile_panel::task_rows(d, matrix.cols, matrices)
             } else {
@@ -334,7 +334,7 @@ impl Product<'_> {
             if let (Weights::Tiles(format, _), Some(quantized)) =
                 (self.matrix.weights, input.quantized)
             {
-                return dispatch_dots!(IntegerIsa::of(c.isa), d => {
+                return dispatch_dots!(c.integers, d => {
                     if tile_panel::helps(d, format, input.tokens) {
                         let rows = runs.as_one();
                         tile_panel::compute(d, c, self, input, quantized, rows, scratch);

@@ -35,7 +35,7 @@ use super::planes::column_of;
 use super::runs::{AHEAD, Runs, STREAMS, Share};
 use super::tiles::{self, Rows, Work};
 use crate::dispatch;
-use crate::kernels::quantized::dots::{Dots, IntegerIsa, dispatch_dots};
+use crate::kernels::quantized::dots::{Dots, dispatch_dots};
 use crate::kernels::quantized::inputs::{QuantizedInput, with_inputs};
 use crate::kernels::quantized::layout::{GROUP, LINE};
 use crate::kernels::quantized::{TILE_ROWS, TileFormat};
@@ -137,7 +137,7 @@ pub fn upper_bounds(
         let bounds = Bounds { matrix, tiles, x, inputs, tokens, out: SharedMut::new(out) };
         c.run(share.tasks(), |task| {
             let runs = share.runs(task);
-            let good = dispatch_dots!(IntegerIsa::of(c.isa), d => {
+            let good = dispatch_dots!(c.integers, d => {
                 match format.is_int8() {
                     true => bounds.rows::<_, Nibbles>(d, runs),
                     false => bounds.rows::<_, Quarters>(d, runs),
@@ -412,7 +412,7 @@ pub fn linear_tiles(c: &Compute, x: &[f32], matrix: &Matrix, tiles: &[u32], out:
                 let tiles = bytes;
                 let (token, count, width) = (0, 1, TILE_ROWS);
                 let work = Work { matrix, tiles, rows, quantized, token, count, width };
-                dispatch_dots!(IntegerIsa::of(c.isa), d => {
+                dispatch_dots!(c.integers, d => {
                     work.sums_of(d, format, false, sums);
                 });
             }
