@@ -274,7 +274,7 @@ impl Bounds<'_> {
         for group in 0..groups {
             for r in 0..R {
                 // Of the registers of one tile, the first asks for it.
-                if at[r] % TILE_ROWS == 0 && token == 0 {
+                if at[r].is_multiple_of(TILE_ROWS) && token == 0 {
                     for _ in 0..F::FORMAT.group_bytes() / LINE + (group + 1) % 2 {
                         prefetch_far(next[r]);
                         next[r] = next[r].wrapping_add(LINE);
