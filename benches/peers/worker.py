@@ -157,6 +157,8 @@ class IkLlamaCpp(Engine):
         import numpy as np
 
         self.np, self.api = np, api
+        # It tells hundreds of lines; errors are answers.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         api.llama_backend_init()
         options = api.llama_model_default_params()
         options.n_gpu_layers = 0
