@@ -10,11 +10,12 @@ use std::process::Command;
 /// Functions that may hold them, by the beginning or a part of their names: the kernels, which
 /// are entered through the value that proves the instruction set, and functions of other
 /// crates that choose at run time in the same manner.
-const GUARDED: [&str; 7] = [
+const GUARDED: [&str; 8] = [
     "as qwen35::kernels::simd::Simd>::run::enter",
     "as qwen35::kernels::quantized::dots::Dots>::run::enter",
     "qwen35::kernels::simd::avx",
     "qwen35::kernels::linear::narrow::",
+    "qwen35::kernels::quantized::inputs::wide::",
     "memchr::arch::x86_64::",
     "half::binary16::arch::x86::",
     // An intrinsic that was not inlined: slow, but reached from the functions above only.
