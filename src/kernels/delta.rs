@@ -310,6 +310,7 @@ impl Call<'_> {
                 let key = change.key(value_head / self.shape.group());
                 let from = &change.delta(value_head)[column..][..columns];
                 let mut delta = [s.splat(0.0); VECTORS];
+                #[allow(clippy::needless_range_loop)] // a loop over registers
                 for n in 0..VECTORS {
                     delta[n] = s.load_part(from.get(n * LANES..).unwrap_or(&[]));
                 }

@@ -5,6 +5,8 @@ use crate::kernels::{Isa, Job, TileFormat, linear};
 
 const FORMATS: [TileFormat; 2] = [TileFormat::Int8Planes, TileFormat::Int4Planes];
 
+type Adjust<'a> = &'a mut dyn FnMut(&mut [f32]);
+
 fn normal(random: &mut Random, count: usize) -> Vec<f32> {
     (0..count).map(|_| random.vector(12, 0.5).iter().sum()).collect()
 }
@@ -90,7 +92,7 @@ fn the_largest_are_among_them() {
                         logits[6] = f32::NEG_INFINITY;
                         logits[70..90].iter_mut().for_each(|v| *v *= 0.7);
                     };
-                    let adjusts: [&mut dyn FnMut(&mut [f32]); 2] = [nothing, bias];
+                    let adjusts: [Adjust<'_>; 2] = [nothing, bias];
                     for adjust in adjusts {
                         fast(isa, |c| largest(c, &planes, &matrix, &x, (tokens, most), adjust));
                     }
