@@ -32,8 +32,8 @@ pub struct qwen_mark {
 /// attachment and options, and its own copy of the random stream. Both then go on as if the
 /// other did not exist.
 ///
-/// It takes well under a millisecond and hardly any memory: what is computed is shared. Of the
-/// first three tokens that either computes, one costs it a recurrent state of its own
+/// It takes well under a millisecond and hardly any memory: what is computed is shared.
+/// One of the first three tokens that either computes costs it a recurrent state of its own
 /// (19 MB at 0.8B), and 64 tokens' keys and values. Callbacks are not copied.
 ///
 /// fork: receives a handle owned by the caller, for qwen_session_free(); NULL on failure.
