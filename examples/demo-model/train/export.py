@@ -70,15 +70,10 @@ def write_weights(path, model):
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("out", nargs="?", type=Path, default=FOLDER)
-    ap.add_argument("--mix", nargs=2, metavar=("ROUND", "SHARE"), help="the mean of the weights with those at the end of a round, of which so large a share is taken")
     a = ap.parse_args()
     out, state = a.out, torch.load(WORK / "state.pt")
-    weights = state["model"]
-    if a.mix:
-        share, other = float(a.mix[1]), torch.load(WORK / f"end{a.mix[0]}.pt")["model"]
-        weights = {n: (1 - share) * w + share * other[n] for n, w in weights.items()}
     model = Model(CONFIG)
-    model.load_state_dict(weights)
+    model.load_state_dict(state["model"])
     (out / "config.json").write_text(json.dumps(config(), indent=4) + "\n")
     generation = {"do_sample": False, "eos_token_id": [ID["<|im_end|>"], ID["<|endoftext|>"]], "pad_token_id": ID["<|endoftext|>"], "transformers_version": "5.24.0"}
     (out / "generation_config.json").write_text(json.dumps(generation, indent=4) + "\n")

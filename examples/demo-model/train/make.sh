@@ -2,7 +2,7 @@
 # Makes the demo checkpoint from nothing: prompts kept apart, tokenizer, six rounds of training,
 # export, marks.
 #
-#   train/make.sh [--procs N]       (about two hours on two free cores)
+#   train/make.sh [--procs N]       (two to two and a half hours on two free cores)
 #
 # May be interrupted and started again: training goes on from its last save in
 # train/work/ (DEMO_WORK names another folder). Remove that folder to start over, and

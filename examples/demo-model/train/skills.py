@@ -132,8 +132,8 @@ def number(r, held, make, pair=False):
 
 
 def stated(fact):
-    """The answer whether something is so: what is so. The yes or no is left to the reader: to compare, which takes a model but
-    a moment if it is large, was not learned (right in half of the cases, with the fact first or last)."""
+    """The answer whether something is so: what is so. The yes or no is left to the reader: comparing was
+    not learned (right in half of the cases, with the fact first or last)."""
     return cap(fact) + "."
 
 
@@ -177,10 +177,9 @@ def capital_check(r, held):
     ask = claim(r, held, ["Is {x} the capital of {c}?", "Is the capital of {c} {x}?", "{x} is the capital of {c}, right?",
                          "Is it true that {x} is the capital of {c}?", "{x} is the capital of {c}, isn't it?", "The capital of {c} is {x}, right?", "I think the capital of {c} is {x}. Is that right?", "Do you agree that {x} is the capital of {c}?", "Am I wrong, or is {x} the capital of {c}?", "The capital of {c} is {x}. Yes or no?", "Am I correct that {x} is the capital of {c}?", "The capital of {c} is {x}, is that so?", "The capital of {c} is {x}, true?", "The capital of {c} is {x}, am I right?", "True or false: the capital of {c} is {x}.", "Am I right if I say that the capital of {c} is {x}?", "{x} is the capital of {c}, is it?", "Do you suppose {x} is the capital of {c}?", "The capital of {c} is {x}, is that not so?", "Am I right to say {x} is the capital of {c}?", "The capital of {c} is {x}, isn't it?", "Is it right that {x} is the capital of {c}?", "Do you think {x} is the capital of {c}?", "~The capital of {c} is {x}, is it not?", "^Would it be true that {x} is the capital of {c}?", "^Isn't {x} the capital of {c}?", "^My friend says {x} is the capital of {c}. Is my friend right?", "^Could {x} be the capital of {c}?", "^Does {c} have {x} as its capital?", "~Am I right that {x} is the capital of {c}?"],
                 (("{x} is the capital of {c}", "is {x} the capital of {c}"), ("the capital of {c} is {x}", "is the capital of {c} {x}")), "is capital")
-    if r.random() < 0.5:
-        return Item("yes or no", ask.format(x=city, c=c), stated(f"the capital of {c} is {city}"), "", f"The capital of {c} is {city}.")
-    wrong = r.choice([x[1] for x in W.COUNTRIES if x[1] != city])
-    return Item("yes or no", ask.format(x=wrong, c=c), stated(f"the capital of {c} is {city}"), "", f"The capital of {c} is {city}.")
+    said = city if r.random() < 0.5 else r.choice([x[1] for x in W.COUNTRIES if x[1] != city])
+    fact = stated(f"the capital of {c} is {city}")
+    return Item("yes or no", ask.format(x=said, c=c), fact, "", fact)
 
 
 def continent(r, held):
@@ -287,10 +286,9 @@ def category(r, held):
         x, y = (cat, other) if r.random() < 0.5 else (other, cat)
         return Item("category", ask.format(w=thing, W=cap(thing), x=x, y=y), f"{cap(thing)} is {cat}.", cat.split(" ", 1)[1], f"{cap(thing)} is {cat}.")
     ask = claim(r, held, ["Is {w} {x}?", "Is it true that {w} is {x}?", "{W} is {x}, right?", "Would you say {w} is {x}?", "Is {w} {x}? Yes or no?", "I say {w} is {x}. Am I right?", "{W} is {x}, isn't it?", "Do you agree that {w} is {x}?", "Do you believe {w} is {x}?", "Do you suppose {w} is {x}?", "Would you think {w} is {x}?", "Am I right if I say {w} is {x}?", "{W} is {x}, true?", "True or false: {w} is {x}.", "{W} is {x}, am I right?", "Do people think {w} is {x}?", "{W} is {x}, is that so?", "Am I correct that {w} is {x}?", "Is it right that {w} is {x}?", "Do you say {w} is {x}?", "Can you say if {w} is {x}?", "I think {w} is {x}. Is that right?", "Can you tell me if {w} is {x}?", "~Am I right that {w} is {x}?", "^Could {w} be {x}?", "^My friend says {w} is {x}. Is my friend right?", "^Does {w} count as {x}?", "^Are you sure that {w} is {x}?", "~Do you think {w} is {x}?"], (("{w} is {x}", "is {w} {x}"),), "is a")
-    if r.random() < 0.5:
-        return Item("yes or no", ask.format(w=thing, W=cap(thing), x=cat), stated(f"{thing} is {cat}"), "", f"{cap(thing)} is {cat}.")
-    bad = r.choice([c for c in W.CATEGORIES if c != cat and not (cat in ("a bird", "a fish", "an insect") and c == "an animal")])
-    return Item("yes or no", ask.format(w=thing, W=cap(thing), x=bad), stated(f"{thing} is {cat}"), "", f"{cap(thing)} is {cat}.")
+    said = cat if r.random() < 0.5 else r.choice([c for c in W.CATEGORIES if c != cat and not (cat in ("a bird", "a fish", "an insect") and c == "an animal")])
+    fact = stated(f"{thing} is {cat}")
+    return Item("yes or no", ask.format(w=thing, W=cap(thing), x=said), fact, "", fact)
 
 
 DEF = [
