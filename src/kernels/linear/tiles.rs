@@ -124,50 +124,60 @@ fn streams<D: Dots, F: Format>(
     let corrections = quantized.corrections(0);
     assert!(x.len() >= groups * GROUP && scales.len() >= groups && corrections.len() >= groups);
     assert!(groups == cols.div_ceil(GROUP) && runs.many == STREAMS);
-    // As many runs side by side as fill the registers: of a tile, each is one or two.
-    let per_tile = TILE_ROWS / D::ROWS;
     for at in (0..runs.count).step_by(TILE_ROWS) {
-        for first in (0..STREAMS).step_by(STREAMS / per_tile) {
-            let mut rows = [Rows::new(tiles, tiles, 0); STREAMS];
-            let mut next = [[tiles.as_ptr(); 2]; STREAMS];
-            for r in 0..STREAMS {
-                let row = runs.run(first + r / per_tile).start + at;
-                let (tile, rest) = F::FORMAT.tile(tiles, cols, row / TILE_ROWS);
-                rows[r] = Rows::new(tile, rest, r % per_tile * D::ROWS);
-                next[r] = [tile, rest].map(|plane| plane.as_ptr().wrapping_add(runs::AHEAD));
-            }
-            let mut lanes = [[d.zero(); STREAMS]];
-            for group in 0..groups {
-                for r in (0..STREAMS).step_by(per_tile) {
-                    for _ in 0..F::FORMAT.group_bytes() / LINE + (group + 1) % 2 {
-                        prefetch_far(next[r][0]);
-                        next[r][0] = next[r][0].wrapping_add(LINE);
-                    }
-                    if F::FORMAT.is_planes() {
-                        for _ in 0..F::FORMAT.group_bytes() / LINE {
-                            prefetch_far(next[r][1]);
-                            next[r][1] = next[r][1].wrapping_add(LINE);
-                        }
+        let mut rows = [Rows::new(tiles, tiles, 0); STREAMS];
+        let mut next = [[tiles.as_ptr(); 2]; STREAMS];
+        for r in 0..STREAMS {
+            let (tile, rest) = F::FORMAT.tile(tiles, cols, (runs.run(r).start + at) / TILE_ROWS);
+            rows[r] = Rows::new(tile, rest, 0);
+            next[r] = [tile, rest].map(|plane| plane.as_ptr().wrapping_add(runs::AHEAD));
+        }
+        // All runs go on together, because memory answers to so many places at once. Where a
+        // tile is two registers, few registers are left for more than one tile at a time.
+        let mut whole = [[d.zero(); STREAMS]];
+        let mut halves = [[[d.zero(); 2]]; STREAMS];
+        for group in 0..groups {
+            for next in &mut next {
+                for _ in 0..F::FORMAT.group_bytes() / LINE + (group + 1) % 2 {
+                    prefetch_far(next[0]);
+                    next[0] = next[0].wrapping_add(LINE);
+                }
+                if F::FORMAT.is_planes() {
+                    for _ in 0..F::FORMAT.group_bytes() / LINE {
+                        prefetch_far(next[1]);
+                        next[1] = next[1].wrapping_add(LINE);
                     }
                 }
-                // SAFETY: `x`, `scales` and `corrections` hold `groups` groups, and the tiles of
-                // `rows` as many (checked above).
-                unsafe {
-                    let x = Inputs {
-                        values: x.as_ptr().add(group * GROUP),
-                        scales: scales.as_ptr().add(group),
-                        corrections: corrections.as_ptr().add(group),
-                        groups,
-                    };
-                    F::add_group(d, &mut lanes, &rows, x, group);
+            }
+            // SAFETY: `x`, `scales` and `corrections` hold `groups` groups, and the tiles of
+            // `rows` as many (checked above).
+            unsafe {
+                let x = Inputs {
+                    values: x.as_ptr().add(group * GROUP),
+                    scales: scales.as_ptr().add(group),
+                    corrections: corrections.as_ptr().add(group),
+                    groups,
+                };
+                if const { D::ROWS == TILE_ROWS } {
+                    F::add_group(d, &mut whole, &rows, x, group);
+                } else {
+                    for r in 0..STREAMS {
+                        let rows = [rows[r], rows[r].below(D::ROWS)];
+                        F::add_group(d, &mut halves[r], &rows, x, group);
+                    }
                 }
             }
-            for r in 0..STREAMS {
-                let run = first + r / per_tile;
-                let row = run * runs.count + at + r % per_tile * D::ROWS;
-                let out = &mut sums[row..row + D::ROWS];
-                // SAFETY: as many numbers.
-                unsafe { d.store(out.as_mut_ptr(), lanes[0][r]) };
+        }
+        for r in 0..STREAMS {
+            let out = &mut sums[r * runs.count + at..][..TILE_ROWS];
+            // SAFETY: as many numbers.
+            unsafe {
+                if const { D::ROWS == TILE_ROWS } {
+                    d.store(out.as_mut_ptr(), whole[0][r]);
+                } else {
+                    d.store(out.as_mut_ptr(), halves[r][0][0]);
+                    d.store(out[D::ROWS..].as_mut_ptr(), halves[r][0][1]);
+                }
             }
         }
     }
@@ -326,6 +336,16 @@ impl Rows {
         let scales = tile[2 * row..].as_ptr();
         let rest = rest.as_ptr().wrapping_add(4 * row);
         Self { scales, weights: tile[4 * row..].as_ptr(), rest }
+    }
+
+    /// Those `count` rows further on.
+    #[inline(always)]
+    fn below(self, count: usize) -> Self {
+        Self {
+            scales: self.scales.wrapping_add(2 * count),
+            weights: self.weights.wrapping_add(4 * count),
+            rest: self.rest.wrapping_add(4 * count),
+        }
     }
 }
 
