@@ -340,7 +340,7 @@ impl Rows {
 
     /// Those `count` rows further on.
     #[inline(always)]
-    fn below(self, count: usize) -> Self {
+    pub fn below(self, count: usize) -> Self {
         Self {
             scales: self.scales.wrapping_add(2 * count),
             weights: self.weights.wrapping_add(4 * count),

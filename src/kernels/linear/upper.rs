@@ -205,21 +205,10 @@ impl Bounds<'_> {
     /// The bounds of `runs`, which belong to the calling task; false if one is not finite.
     #[inline(always)]
     fn rows<D: Dots, F: First>(&self, d: D, runs: Runs) -> bool {
-        let per_tile = TILE_ROWS / D::ROWS;
-        let mut good = true;
         if runs.many == STREAMS {
-            for at in (0..runs.count).step_by(TILE_ROWS) {
-                for first in (0..STREAMS).step_by(STREAMS / per_tile) {
-                    let mut rows = [0; STREAMS];
-                    for r in 0..STREAMS {
-                        let run = runs.run(first + r / per_tile).start;
-                        rows[r] = run + at + r % per_tile * D::ROWS;
-                    }
-                    good &= self.block::<D, F, STREAMS, 1>(d, rows, 0);
-                }
-            }
-            return good;
+            return self.streams::<D, F>(d, runs);
         }
+        let mut good = true;
         let rows = runs.as_one();
         for row in (rows.start..rows.end).step_by(D::ROWS) {
             let mut token = 0;
@@ -228,19 +217,19 @@ impl Bounds<'_> {
                 let left = self.tokens - token;
                 token += match left.min(D::SINGLE) {
                     8.. if const { D::SINGLE >= 8 } => {
-                        good &= self.block::<D, F, 1, 8>(d, [row], token);
+                        good &= self.block::<D, F, 8>(d, row, token);
                         8
                     }
                     4.. if const { D::SINGLE >= 4 } => {
-                        good &= self.block::<D, F, 1, 4>(d, [row], token);
+                        good &= self.block::<D, F, 4>(d, row, token);
                         4
                     }
                     2.. if const { D::SINGLE >= 2 } => {
-                        good &= self.block::<D, F, 1, 2>(d, [row], token);
+                        good &= self.block::<D, F, 2>(d, row, token);
                         2
                     }
                     _ => {
-                        good &= self.block::<D, F, 1, 1>(d, [row], token);
+                        good &= self.block::<D, F, 1>(d, row, token);
                         1
                     }
                 };
@@ -249,119 +238,192 @@ impl Bounds<'_> {
         good
     }
 
-    /// The bounds of the registers of rows that begin at `at`, for the tokens from `token` on.
+    /// The bounds of runs of whole tiles for one token; as in
+    /// [`tiles`](super::tiles), all runs go on together.
     #[inline(always)]
-    fn block<D: Dots, F: First, const R: usize, const T: usize>(
-        &self,
-        d: D,
-        at: [usize; R],
-        token: usize,
-    ) -> bool {
+    fn streams<D: Dots, F: First>(&self, d: D, runs: Runs) -> bool {
         let (cols, groups) = (self.matrix.cols, self.matrix.cols.div_ceil(GROUP));
-        let BoundInputs { starts, factors, spreads } = self.inputs;
-        let all = self.tokens * groups;
-        assert!(self.x.len() >= all * GROUP && starts.len() == all && factors.len() == all);
-        assert!(spreads.len() == all && token + T <= self.tokens);
-        let mut rows = [Rows::new(self.tiles, self.tiles, 0); R];
-        let mut next = [self.tiles.as_ptr(); R];
-        for r in 0..R {
-            let (tile, rest) = F::FORMAT.tile(self.tiles, cols, at[r] / TILE_ROWS);
-            rows[r] = Rows::new(tile, rest, at[r] % TILE_ROWS);
-            next[r] = tile.as_ptr().wrapping_add(AHEAD);
-        }
-        let mut lanes = [[d.zero(); R]; T];
-        let mut squares = [[d.zero(); R]; T];
-        for group in 0..groups {
-            for r in 0..R {
-                // Of the registers of one tile, the first asks for it.
-                if at[r].is_multiple_of(TILE_ROWS) && token == 0 {
-                    for _ in 0..F::FORMAT.group_bytes() / LINE + (group + 1) % 2 {
-                        prefetch_far(next[r]);
-                        next[r] = next[r].wrapping_add(LINE);
-                    }
-                }
-            }
-            let (scales_at, weights_at) = (F::FORMAT.scales_at(group), F::FORMAT.weights_at(group));
-            // SAFETY: `x`, `starts`, `factors` and `spreads` hold `groups` groups of these
-            // tokens, and the tiles of `rows` as many (checked above).
-            unsafe {
-                let from = token * groups + group;
-                let x = self.x.as_ptr().add(from * GROUP);
-                let (starts, factors) = (starts.as_ptr().add(from), factors.as_ptr().add(from));
-                let spreads = spreads.as_ptr().add(from);
-                let mut sums = [[d.start4(starts); R]; T];
-                for t in 1..T {
-                    let start = d.start4(starts.add(t * groups));
-                    for r in 0..R {
-                        sums[t][r] = start;
-                    }
-                }
-                for half in 0..2 {
-                    if const { D::ROWS < TILE_ROWS } {
-                        // Too few registers for the weights of all rows.
-                        for r in 0..R {
-                            let w = F::quads(d, rows[r].weights.add(weights_at), half);
-                            for n in 0..4 {
-                                for t in 0..T {
-                                    let at = t * groups * GROUP + column_of(half, n);
-                                    sums[t][r] = d.dot4(sums[t][r], w[n], d.inputs(x.add(at)));
-                                }
-                            }
-                        }
-                        continue;
-                    }
-                    let mut w = [F::quads(d, rows[0].weights.add(weights_at), half); R];
-                    for r in 1..R {
-                        w[r] = F::quads(d, rows[r].weights.add(weights_at), half);
-                    }
-                    for n in 0..4 {
-                        for t in 0..T {
-                            let x = d.inputs(x.add(t * groups * GROUP + column_of(half, n)));
-                            for r in 0..R {
-                                sums[t][r] = d.dot4(sums[t][r], w[r][n], x);
-                            }
-                        }
-                    }
-                }
-                for r in 0..R {
-                    let scales = d.scales(rows[r].scales.add(scales_at));
-                    for t in 0..T {
-                        let scale = d.scaled(scales, factors.add(t * groups));
-                        let sum = d.finish4(sums[t][r], starts.add(t * groups));
-                        lanes[t][r] = d.mul_add(sum, scale, lanes[t][r]);
-                        let spread = d.scaled(scales, spreads.add(t * groups));
-                        squares[t][r] = d.mul_add(spread, spread, squares[t][r]);
-                    }
-                }
-            }
-        }
+        self.check(groups, 0, 1);
         let mut good = true;
-        for t in 0..T {
-            for r in 0..R {
-                let (mut values, mut spreads) = ([0.0; TILE_ROWS], [0.0; TILE_ROWS]);
-                // SAFETY: as many numbers at least.
+        for at in (0..runs.count).step_by(TILE_ROWS) {
+            let mut rows = [Rows::new(self.tiles, self.tiles, 0); STREAMS];
+            let mut next = [self.tiles.as_ptr(); STREAMS];
+            for r in 0..STREAMS {
+                let index = (runs.run(r).start + at) / TILE_ROWS;
+                let (tile, rest) = F::FORMAT.tile(self.tiles, cols, index);
+                rows[r] = Rows::new(tile, rest, 0);
+                next[r] = tile.as_ptr().wrapping_add(AHEAD);
+            }
+            let mut whole = Sums { lanes: [[d.zero(); STREAMS]], squares: [[d.zero(); STREAMS]] };
+            let none = Sums { lanes: [[d.zero(); 2]], squares: [[d.zero(); 2]] };
+            let mut halves = [none; STREAMS];
+            for group in 0..groups {
+                for next in &mut next {
+                    for _ in 0..F::FORMAT.group_bytes() / LINE + (group + 1) % 2 {
+                        prefetch_far(*next);
+                        *next = next.wrapping_add(LINE);
+                    }
+                }
+                // SAFETY: the tiles of `rows` have `groups` groups, and so has the token.
                 unsafe {
-                    d.store(values.as_mut_ptr(), lanes[t][r]);
-                    d.store(spreads.as_mut_ptr(), squares[t][r]);
+                    if const { D::ROWS == TILE_ROWS } {
+                        self.add_group::<D, F, STREAMS, 1>(d, &mut whole, &rows, 0, group);
+                    } else {
+                        for r in 0..STREAMS {
+                            let rows = [rows[r], rows[r].below(D::ROWS)];
+                            self.add_group::<D, F, 2, 1>(d, &mut halves[r], &rows, 0, group);
+                        }
+                    }
                 }
-                let row = at[r];
-                let count = D::ROWS.min(self.matrix.rows.saturating_sub(row));
-                let first = (token + t) * self.matrix.rows + row;
-                // SAFETY: these rows belong to the calling task.
-                let out = unsafe { self.out.part(first.min(self.out.len()), count) };
-                for n in 0..D::ROWS {
-                    let grown = values[n] * growth(F::FORMAT);
-                    let value = if grown > values[n] { grown } else { values[n] };
-                    values[n] = value + spreads[n].sqrt();
-                }
-                for (out, value) in out.iter_mut().zip(values) {
-                    good &= value.is_finite();
-                    *out = value;
+            }
+            for r in 0..STREAMS {
+                let row = runs.run(r).start + at;
+                if const { D::ROWS == TILE_ROWS } {
+                    good &= self.put::<D, F>(d, whole.lanes[0][r], whole.squares[0][r], 0, row);
+                } else {
+                    for half in 0..2 {
+                        let (lanes, squares) = (halves[r].lanes[0], halves[r].squares[0]);
+                        let row = row + half * D::ROWS;
+                        good &= self.put::<D, F>(d, lanes[half], squares[half], 0, row);
+                    }
                 }
             }
         }
         good
     }
+
+    /// The bounds of the register of rows that begins at `row`, for the tokens from `token` on.
+    #[inline(always)]
+    fn block<D: Dots, F: First, const T: usize>(&self, d: D, row: usize, token: usize) -> bool {
+        let (cols, groups) = (self.matrix.cols, self.matrix.cols.div_ceil(GROUP));
+        self.check(groups, token, T);
+        let (tile, rest) = F::FORMAT.tile(self.tiles, cols, row / TILE_ROWS);
+        let rows = [Rows::new(tile, rest, row % TILE_ROWS)];
+        let mut next = tile.as_ptr().wrapping_add(AHEAD);
+        let mut sums = Sums { lanes: [[d.zero(); 1]; T], squares: [[d.zero(); 1]; T] };
+        for group in 0..groups {
+            // Of the registers of one tile, the first asks for it.
+            if row.is_multiple_of(TILE_ROWS) && token == 0 {
+                for _ in 0..F::FORMAT.group_bytes() / LINE + (group + 1) % 2 {
+                    prefetch_far(next);
+                    next = next.wrapping_add(LINE);
+                }
+            }
+            // SAFETY: the tile has `groups` groups, and so have the tokens (checked above).
+            unsafe { self.add_group::<D, F, 1, T>(d, &mut sums, &rows, token, group) };
+        }
+        let mut good = true;
+        for t in 0..T {
+            good &= self.put::<D, F>(d, sums.lanes[t][0], sums.squares[t][0], token + t, row);
+        }
+        good
+    }
+
+    /// That inputs have `groups` groups for `count` tokens from `token` on.
+    #[inline(always)]
+    fn check(&self, groups: usize, token: usize, count: usize) {
+        let BoundInputs { starts, factors, spreads } = self.inputs;
+        let all = self.tokens * groups;
+        assert!(self.x.len() >= all * GROUP && starts.len() == all && factors.len() == all);
+        assert!(spreads.len() == all && token + count <= self.tokens);
+    }
+
+    /// Adds group `group` of `rows` for `T` tokens from `token` on.
+    ///
+    /// # Safety
+    /// `rows` point to tiles that have such a group; [`Bounds::check`] has looked at the tokens.
+    #[inline(always)]
+    unsafe fn add_group<D: Dots, F: First, const R: usize, const T: usize>(
+        &self,
+        d: D,
+        to: &mut Sums<D, R, T>,
+        rows: &[Rows; R],
+        token: usize,
+        group: usize,
+    ) {
+        let groups = self.matrix.cols.div_ceil(GROUP);
+        let (scales_at, weights_at) = (F::FORMAT.scales_at(group), F::FORMAT.weights_at(group));
+        // SAFETY: by the contract.
+        unsafe {
+            let from = token * groups + group;
+            let x = self.x.as_ptr().add(from * GROUP);
+            let starts = self.inputs.starts.as_ptr().add(from);
+            let factors = self.inputs.factors.as_ptr().add(from);
+            let spreads = self.inputs.spreads.as_ptr().add(from);
+            let mut sums = [[d.start4(starts); R]; T];
+            for t in 1..T {
+                let start = d.start4(starts.add(t * groups));
+                for r in 0..R {
+                    sums[t][r] = start;
+                }
+            }
+            for half in 0..2 {
+                let mut w = [F::quads(d, rows[0].weights.add(weights_at), half); R];
+                for r in 1..R {
+                    w[r] = F::quads(d, rows[r].weights.add(weights_at), half);
+                }
+                for n in 0..4 {
+                    for t in 0..T {
+                        let x = d.inputs(x.add(t * groups * GROUP + column_of(half, n)));
+                        for r in 0..R {
+                            sums[t][r] = d.dot4(sums[t][r], w[r][n], x);
+                        }
+                    }
+                }
+            }
+            for r in 0..R {
+                let scales = d.scales(rows[r].scales.add(scales_at));
+                for t in 0..T {
+                    let scale = d.scaled(scales, factors.add(t * groups));
+                    let sum = d.finish4(sums[t][r], starts.add(t * groups));
+                    to.lanes[t][r] = d.mul_add(sum, scale, to.lanes[t][r]);
+                    let spread = d.scaled(scales, spreads.add(t * groups));
+                    to.squares[t][r] = d.mul_add(spread, spread, to.squares[t][r]);
+                }
+            }
+        }
+    }
+
+    /// Writes the bounds of the register of rows that begins at `row`, which belong to the
+    /// calling task; false if one is not finite.
+    #[inline(always)]
+    fn put<D: Dots, F: First>(
+        &self,
+        d: D,
+        lanes: D::F32,
+        squares: D::F32,
+        token: usize,
+        row: usize,
+    ) -> bool {
+        let (mut values, mut spreads) = ([0.0; TILE_ROWS], [0.0; TILE_ROWS]);
+        // SAFETY: as many numbers at least.
+        unsafe {
+            d.store(values.as_mut_ptr(), lanes);
+            d.store(spreads.as_mut_ptr(), squares);
+        }
+        let count = D::ROWS.min(self.matrix.rows.saturating_sub(row));
+        let first = token * self.matrix.rows + row;
+        // SAFETY: these rows belong to the calling task.
+        let out = unsafe { self.out.part(first.min(self.out.len()), count) };
+        for n in 0..D::ROWS {
+            let grown = values[n] * growth(F::FORMAT);
+            let value = if grown > values[n] { grown } else { values[n] };
+            values[n] = value + spreads[n].sqrt();
+        }
+        let mut good = true;
+        for (out, value) in out.iter_mut().zip(values) {
+            good &= value.is_finite();
+            *out = value;
+        }
+        good
+    }
+}
+
+/// Of `R` registers of rows and `T` tokens: estimates, and the sums of what they can be off.
+#[derive(Clone, Copy)]
+struct Sums<D: Dots, const R: usize, const T: usize> {
+    lanes: [[D::F32; R]; T],
+    squares: [[D::F32; R]; T],
 }
 
 /// `out[n]`: the largest of the values of tile `n`, 16 rows of `values`. Values are not NaN.
