@@ -395,27 +395,27 @@ impl Bounds<'_> {
         token: usize,
         row: usize,
     ) -> bool {
-        let (mut values, mut spreads) = ([0.0; TILE_ROWS], [0.0; TILE_ROWS]);
+        let (mut values, mut spreads) = ([0.0_f32; TILE_ROWS], [0.0_f32; TILE_ROWS]);
         // SAFETY: as many numbers at least.
         unsafe {
             d.store(values.as_mut_ptr(), lanes);
             d.store(spreads.as_mut_ptr(), squares);
         }
-        let count = D::ROWS.min(self.matrix.rows.saturating_sub(row));
-        let first = token * self.matrix.rows + row;
-        // SAFETY: these rows belong to the calling task.
-        let out = unsafe { self.out.part(first.min(self.out.len()), count) };
+        // All in one number, so that no row needs a branch; rows beyond the last are 0, or what
+        // the inputs have made of all rows.
+        let mut most = 0;
         for n in 0..D::ROWS {
             let grown = values[n] * growth(F::FORMAT);
             let value = if grown > values[n] { grown } else { values[n] };
             values[n] = value + spreads[n].sqrt();
+            most = most.max(values[n].abs().to_bits());
         }
-        let mut good = true;
-        for (out, value) in out.iter_mut().zip(values) {
-            good &= value.is_finite();
-            *out = value;
-        }
-        good
+        let count = D::ROWS.min(self.matrix.rows.saturating_sub(row));
+        let first = token * self.matrix.rows + row;
+        // SAFETY: these rows belong to the calling task.
+        let out = unsafe { self.out.part(first.min(self.out.len()), count) };
+        out.copy_from_slice(&values[..count]);
+        most < f32::INFINITY.to_bits()
     }
 }
 
