@@ -304,6 +304,11 @@ fn batch(arguments: &Arguments) {
     }
     let (one, all) = (1.0 / median(&mut alone), count as f64 / median(&mut together));
     println!("one session {one:.2} tok/s, {count} together {all:.2} tok/s: {:.2} times", all / one);
+    let head = must(model.head_counts());
+    println!(
+        "head: {} choices from the first plane, {} tried so in vain",
+        head.choices, head.failures
+    );
 }
 
 /// Decoding beside a host that keeps as many threads busy, in turns with an idle one.

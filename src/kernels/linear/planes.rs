@@ -2,7 +2,7 @@
 //! plane, so that the numbers are the same and so are the sums.
 #![allow(clippy::needless_range_loop)] // the loops over registers, see `direct`
 
-use super::tiles::{Format, Inputs, Rows};
+use super::tiles::{Format, Inputs, Rows, in_order4, in_order8};
 use crate::kernels::TileFormat;
 use crate::kernels::quantized::dots::Dots;
 use crate::kernels::quantized::layout::{GROUP, LINE};
@@ -48,6 +48,7 @@ impl Format for Int8Planes {
                             sums[t][r] = d.dot8(sums[t][r], w[r][half], x);
                         }
                     }
+                    in_order8(d, &mut sums);
                 }
             }
             for r in 0..R {
@@ -97,6 +98,7 @@ impl Format for Int4Planes {
                             sums[t][r] = d.dot4(sums[t][r], w[r][n], x);
                         }
                     }
+                    in_order4(d, &mut sums);
                 }
             }
             for r in 0..R {

@@ -375,6 +375,36 @@ pub(super) trait Format {
     );
 }
 
+/// Where sums are many, [`Dots::in_order8`] for all of them.
+#[inline(always)]
+pub(super) fn in_order8<D: Dots, const R: usize, const T: usize>(
+    d: D,
+    sums: &mut [[D::Sums8; R]; T],
+) {
+    if const { R * T > 4 } {
+        for t in 0..T {
+            for r in 0..R {
+                sums[t][r] = d.in_order8(sums[t][r]);
+            }
+        }
+    }
+}
+
+/// Where sums are many, [`Dots::in_order4`] for all of them.
+#[inline(always)]
+pub(super) fn in_order4<D: Dots, const R: usize, const T: usize>(
+    d: D,
+    sums: &mut [[D::Sums4; R]; T],
+) {
+    if const { R * T > 4 } {
+        for t in 0..T {
+            for r in 0..R {
+                sums[t][r] = d.in_order4(sums[t][r]);
+            }
+        }
+    }
+}
+
 struct Int8;
 struct Int4;
 
@@ -412,6 +442,7 @@ impl Format for Int8 {
                         sums[t][r] = d.dot8(sums[t][r], w[r], x);
                     }
                 }
+                in_order8(d, &mut sums);
             }
             for r in 0..R {
                 let scales = d.scales(rows[r].scales.add(scales_at));
@@ -459,6 +490,7 @@ impl Format for Int4 {
                             sums[t][r] = d.dot4(sums[t][r], w[r][half], x);
                         }
                     }
+                    in_order4(d, &mut sums);
                 }
             }
             for r in 0..R {

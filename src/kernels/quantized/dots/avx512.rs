@@ -1,6 +1,7 @@
 //! AVX-512 VNNI: one instruction multiplies a line of weights with four inputs.
 #![allow(unsafe_code)]
 
+use std::arch::asm;
 use std::arch::x86_64::*;
 
 use super::Dots;
@@ -26,6 +27,20 @@ impl Avx512Vnni {
 unsafe fn select(mask: __m512i, a: __m512i, b: __m512i) -> __m512i {
     // SAFETY: by the contract.
     unsafe { _mm512_ternarylogic_epi64::<0xca>(mask, a, b) }
+}
+
+/// `sums`, of which the compiler does not know that it is the same.
+///
+/// # Safety
+/// The CPU has AVX-512.
+#[target_feature(enable = "avx512f")]
+#[inline]
+unsafe fn in_order(mut sums: __m512i) -> __m512i {
+    // SAFETY: no instruction. Such blocks stay in their order.
+    unsafe {
+        asm!("/* {0} */", inout(zmm_reg) sums, options(nomem, nostack, preserves_flags));
+    }
+    sums
 }
 
 // SAFETY of all blocks in this impl: an `Avx512Vnni` exists only where `detect` has found
@@ -138,6 +153,14 @@ impl Dots for Avx512Vnni {
     #[inline(always)]
     unsafe fn finish4(self, sums: Self::Sums4, _: *const i32) -> Self::F32 {
         unsafe { _mm512_cvtepi32_ps(sums) }
+    }
+    #[inline(always)]
+    fn in_order8(self, sums: Self::Sums8) -> Self::Sums8 {
+        unsafe { in_order(sums) }
+    }
+    #[inline(always)]
+    fn in_order4(self, sums: Self::Sums4) -> Self::Sums4 {
+        unsafe { in_order(sums) }
     }
     #[inline(always)]
     unsafe fn fill_panel(self, stored: *const u8, to: *mut u8, _: usize) {

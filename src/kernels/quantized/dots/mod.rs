@@ -117,6 +117,19 @@ pub(crate) trait Dots: Copy + Send + Sync {
     /// A readable number.
     unsafe fn finish4(self, sums: Self::Sums4, p: *const i32) -> Self::F32;
 
+    /// The sums, as they are; what they come from is computed before what is written behind this.
+    /// Without it, a compiler may put all that is added to one sum together, a chain in which
+    /// each instruction waits for the one before.
+    #[inline(always)]
+    fn in_order8(self, sums: Self::Sums8) -> Self::Sums8 {
+        sums
+    }
+    /// As [`Dots::in_order8`].
+    #[inline(always)]
+    fn in_order4(self, sums: Self::Sums4) -> Self::Sums4 {
+        sums
+    }
+
     /// Writes INT8 weights, 4 columns of [`Dots::ROWS`] rows, for the steps of a panel; steps
     /// are `step` weights apart.
     ///
