@@ -186,7 +186,22 @@ impl Sampler {
     /// `Numeric` if a logit is NaN or +infinity or no token is left, `InvalidArgument` if
     /// the lengths do not fit, `OutOfMemory` for scratch at the first token. The random stream is not moved by an error.
     pub fn sample(&mut self, logits: &[f32], sequence: &[u32], output_start: usize) -> Result<u32> {
-        self.sample_edited(logits, sequence, output_start, |_| Ok(()))
+        if self.decided_by().is_none() || !self.bias.is_empty() || self.options.has_penalties() {
+            return self.sample_edited(logits, sequence, output_start, |_| Ok(()));
+        }
+        // Nobody changes a logit: no copy of them is needed.
+        self.check(logits, sequence, output_start)?;
+        self.prepare()?;
+        let scores = &logits[..self.token_count];
+        let max = self.blocks.largest(scores, logits)?;
+        if self.options.is_greedy() {
+            return Ok(self.blocks.first_at_max(scores, max));
+        }
+        let o = &self.options;
+        self.selection.top_k(scores, &mut self.blocks, o.top_k, max, o.temperature);
+        self.narrow();
+        let uniform = self.rng.next_f64();
+        Ok(self.selection.draw(&[], uniform))
     }
 
     /// As [`Sampler::sample`], from logits that `edit` has changed: it gets a copy of the first
@@ -270,6 +285,19 @@ impl Sampler {
         output_start: usize,
         edit: impl FnOnce(&mut [f32]) -> Result<()>,
     ) -> Result<f32> {
+        self.check(logits, sequence, output_start)?;
+        self.prepare()?;
+        let mut scores = std::mem::take(&mut self.scores);
+        scores.clear();
+        scores.extend_from_slice(&logits[..self.token_count]);
+        let edited = edit(&mut scores);
+        self.adjust(&mut scores, sequence, output_start);
+        self.scores = scores;
+        edited?;
+        self.blocks.largest(&self.scores, logits)
+    }
+
+    fn check(&self, logits: &[f32], sequence: &[u32], output_start: usize) -> Result<()> {
         let n = self.token_count;
         if logits.len() < n {
             return Err(Error::invalid_argument(format!(
@@ -283,21 +311,7 @@ impl Sampler {
                 sequence.len()
             )));
         }
-        self.prepare()?;
-        let mut scores = std::mem::take(&mut self.scores);
-        scores.clear();
-        scores.extend_from_slice(&logits[..n]);
-        let edited = edit(&mut scores);
-        self.adjust(&mut scores, sequence, output_start);
-        self.scores = scores;
-        edited?;
-        match self.blocks.scan(&self.scores) {
-            Some(f32::NEG_INFINITY) => {
-                Err(Error::numeric("no token is left to choose from: every logit is -infinity"))
-            }
-            Some(max) => Ok(max),
-            None => Err(numeric(&self.scores, logits)),
-        }
+        Ok(())
     }
 
     /// Steps 3 to 6.
@@ -308,11 +322,30 @@ impl Sampler {
         } else {
             self.selection.all(&mut self.scores, max, o.temperature);
         }
+        self.narrow();
+    }
+
+    /// Steps 5 and 6.
+    fn narrow(&mut self) {
+        let o = &self.options;
         if o.top_p < 1.0 {
             self.selection.top_p(&mut self.scores, o.top_p);
         }
         if o.min_p > 0.0 {
             self.selection.min_p(&mut self.scores, o.min_p);
+        }
+    }
+}
+
+impl Blocks {
+    /// Looks through `scores`, which `logits` became: the largest.
+    fn largest(&mut self, scores: &[f32], logits: &[f32]) -> Result<f32> {
+        match self.scan(scores) {
+            Some(f32::NEG_INFINITY) => {
+                Err(Error::numeric("no token is left to choose from: every logit is -infinity"))
+            }
+            Some(max) => Ok(max),
+            None => Err(numeric(scores, logits)),
         }
     }
 }

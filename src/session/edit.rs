@@ -28,12 +28,12 @@ impl Session {
     /// The next token, from `logits`.
     pub(super) fn choose_from(&mut self, logits: &[f32]) -> Result<u32> {
         let Self { sampler, tokens, output_start, logits_hook, .. } = self;
-        sampler.sample_edited(logits, tokens, *output_start, |scores| match logits_hook {
-            None => Ok(()),
-            Some(hook) => match hook(scores, tokens) {
-                ControlFlow::Continue(()) => Ok(()),
-                ControlFlow::Break(()) => Err(Error::cancelled("the logits callback cancelled")),
-            },
+        let Some(hook) = logits_hook else {
+            return sampler.sample(logits, tokens, *output_start);
+        };
+        sampler.sample_edited(logits, tokens, *output_start, |scores| match hook(scores, tokens) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::cancelled("the logits callback cancelled")),
         })
     }
 }
