@@ -29,7 +29,7 @@ use crate::dispatch;
 use crate::pool::SharedMut;
 use change::Change;
 pub use change::{DeltaState, MOST_CHANGES, settle};
-pub use step::{DeltaRow, DeltaTarget, DeltaWeights, delta_step};
+pub use step::{DeltaRow, DeltaTarget, DeltaWeights, ahead_of_step, delta_step};
 
 /// Added to the sum of squares when keys and queries are normalised.
 const NORM_EPSILON: f32 = 1e-6;

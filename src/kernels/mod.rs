@@ -38,13 +38,13 @@ pub(crate) use buffer::{as_bytes, as_bytes_mut};
 pub use cancel::Cancel;
 pub use conv::{ConvTaps, causal_conv_silu};
 pub use delta::{
-    DeltaRow, DeltaShape, DeltaState, DeltaTarget, DeltaWeights, MOST_CHANGES, delta_rule,
-    delta_step, settle,
+    DeltaRow, DeltaShape, DeltaState, DeltaTarget, DeltaWeights, MOST_CHANGES, ahead_of_step,
+    delta_rule, delta_step, settle,
 };
 pub use elementwise::*;
 pub use kv::{KvElement, KvPages, KvShape, PAGE_TOKENS};
 pub use linear::{
-    BoundInputs, Job, Mode, SHORT_BLOCK, ShortRows, largest_of_tiles, linear, linear_exact,
+    Ahead, BoundInputs, Job, Mode, SHORT_BLOCK, ShortRows, largest_of_tiles, linear, linear_exact,
     linear_rows, linear_swiglu, linear_tiles, upper_bounds,
 };
 pub use pace::Pace;
@@ -82,6 +82,8 @@ pub struct Compute<'a> {
     pub mode: ComputeMode,
     /// What lets it stop between tasks and go on later.
     pace: Option<&'a Pace>,
+    /// What products of several tokens ask for.
+    ahead: Option<&'a Ahead>,
     fault: OnceLock<Error>,
 }
 
@@ -95,6 +97,7 @@ impl<'a> Compute<'a> {
             cancel,
             mode: ComputeMode::Exact,
             pace: None,
+            ahead: None,
             fault: OnceLock::new(),
         }
     }
@@ -107,6 +110,11 @@ impl<'a> Compute<'a> {
     /// The same for one call of a unit that `pace` accompanies. Its faults are its own.
     pub fn with_pace<'b>(&'b self, pace: &'b Pace) -> Compute<'b> {
         Compute { pace: Some(pace), ..self.without_pace() }
+    }
+
+    /// The same for products behind which `ahead` is read. Its faults are its own.
+    pub fn with_ahead<'b>(&'b self, ahead: Option<&'b Ahead>) -> Compute<'b> {
+        Compute { ahead, fault: OnceLock::new(), ..*self }
     }
 
     /// The same without one, with faults of its own.

@@ -8,10 +8,10 @@
 
 use super::head::Choice;
 use super::state::{Recurrent, RecurrentShape, State};
-use super::weights::Mixer;
+use super::weights::{Linear, Mixer};
 use super::workspace::Workspace;
 use super::{Network, attention, deltanet, mlp};
-use crate::kernels::{Buffer, Compute, KvPages, rms_norm};
+use crate::kernels::{Ahead, Buffer, Compute, KvPages, ahead_of_step, rms_norm};
 use crate::{Error, Result};
 
 /// Sequences longer than this are not looked through by one thread alone.
@@ -54,12 +54,13 @@ impl Network {
         mut between_layers: impl FnMut(&mut [Row]),
     ) -> Result<()> {
         self.begin_batch(rows, ws)?;
+        let mut ahead = self.states_ahead(c, 0, false, rows);
         for layer in 0..self.layers() {
             between_layers(rows);
             if rows.iter().all(|row| row.outcome.is_err()) {
                 return Ok(());
             }
-            self.layer_batch(c, layer, rows, ws)?;
+            self.layer_batch(c, layer, rows, &mut ahead, ws)?;
         }
         between_layers(rows);
         self.commit_batch(c, rows, ws)
@@ -92,6 +93,7 @@ impl Network {
         c: &Compute,
         layer: usize,
         rows: &mut [Row],
+        ahead: &mut Option<Ahead>,
         ws: &mut Workspace,
     ) -> Result<()> {
         let (weights, index) = (&self.weights.layers[layer], self.index_of_kind[layer]);
@@ -99,15 +101,20 @@ impl Network {
         let stream = ws.tokens * config.hidden_size;
 
         rms_norm(c, &ws.x[..stream], &weights.input_norm, eps, &mut ws.h[..stream]);
+        let asking = c.with_ahead(ahead.as_ref());
         match &weights.mixer {
             Mixer::DeltaNet(w) => {
-                deltanet::project(c, config, w, ws);
+                deltanet::project(&asking, config, w, ws);
+                asking.check()?;
                 let committed = rows.iter().map(|row| &*row.state.recurrent);
                 deltanet::step(c, config, w, index, committed, ws)?;
-                deltanet::output(c, config, w, 0, ws);
+                *ahead = self.states_ahead(c, layer, true, rows);
+                let asking = c.with_ahead(ahead.as_ref());
+                deltanet::output(&asking, config, w, 0, ws);
+                asking.check()?;
             }
             Mixer::Attention(w) => {
-                attention::project(c, config, w, 0, ws);
+                attention::project(&asking, config, w, 0, ws);
                 let positions = rows.iter().map(|row| row.state.position).collect::<Vec<_>>();
                 let mixes = attention::rows(config, positions.into_iter(), ws);
                 let mut mixes: Vec<_> = mixes
@@ -126,14 +133,45 @@ impl Network {
                 side_by_side(c, &mut mixes[..far], work);
                 mixes[far..].iter_mut().for_each(work);
                 drop(mixes);
-                attention::output(c, config, w, 0, ws);
+                attention::output(&asking, config, w, 0, ws);
+                asking.check()?;
             }
         }
         rms_norm(c, &ws.x[..stream], &weights.post_norm, eps, &mut ws.h[..stream]);
         let activation = &mut ws.activation[..ws.tokens * config.intermediate_size];
         let x = &mut ws.x[..stream];
-        mlp::forward(c, &weights.mlp, ws.tokens, &ws.h[..stream], activation, x);
+        let asking = c.with_ahead(ahead.as_ref());
+        mlp::forward(&asking, &weights.mlp, ws.tokens, &ws.h[..stream], activation, x);
+        asking.check()?;
         c.check()
+    }
+
+    /// The states that the first linear layer from `layer` on reads, for products before it to
+    /// ask for; with `behind`, that behind the rule of `layer`, which is such a layer.
+    fn states_ahead(&self, c: &Compute, layer: usize, behind: bool, rows: &[Row]) -> Option<Ahead> {
+        let (mut bytes, mut n, mut behind) = (0, layer, behind);
+        loop {
+            let weights = self.weights.layers.get(n)?;
+            match &weights.mixer {
+                Mixer::DeltaNet(w) if !behind => {
+                    bytes += w.in_proj_qkv.bytes() + w.in_proj_z.bytes();
+                    break;
+                }
+                Mixer::DeltaNet(w) => bytes += w.out_proj.bytes(),
+                Mixer::Attention(w) => {
+                    let before = [&w.q_proj, &w.k_proj, &w.v_proj, &w.o_proj];
+                    bytes += before.map(Linear::bytes).iter().sum::<u64>();
+                }
+            }
+            let mlp = &weights.mlp;
+            bytes += mlp.gate_proj.bytes() + mlp.up_proj.bytes() + mlp.down_proj.bytes();
+            (n, behind) = (n + 1, false);
+        }
+        let shape = RecurrentShape::new(self.config());
+        let index = self.index_of_kind[n];
+        let states = rows.iter().map(|row| row.state.recurrent.layer(shape, index));
+        let bases: Vec<_> = states.map(|before| before.delta.base).collect();
+        Some(ahead_of_step(c, shape.heads, &bases, bytes as usize))
     }
 
     fn commit_batch(&self, c: &Compute, rows: &mut [Row], ws: &mut Workspace) -> Result<()> {

@@ -18,6 +18,7 @@ mod spin;
 mod split;
 pub(crate) mod sync;
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -104,8 +105,12 @@ impl Pool {
     /// Whether the tasks that a thread does first, of a region of `tasks` tasks, begin with
     /// `task`: otherwise it has most likely just done the one before.
     pub fn begins_share(&self, task: usize, tasks: usize) -> bool {
-        let threads = self.threads();
-        (0..threads).any(|thread| region::share(thread, threads, tasks).start == task)
+        (0..self.threads()).any(|thread| self.share(thread, tasks).start == task)
+    }
+
+    /// The tasks, of a region of `tasks` tasks, that thread `thread` does first.
+    pub fn share(&self, thread: usize, tasks: usize) -> Range<usize> {
+        region::share(thread, self.threads(), tasks)
     }
 
     /// Calls `task(i)` once for every `i` in `0..tasks`, on this thread and the workers,

@@ -18,7 +18,7 @@ use crate::kernels::buffer::{Buffer, Parts, Scratch, with_scratch};
 use crate::kernels::conv::{ConvTaps, convolve};
 use crate::kernels::elementwise::gated_rms_norm_row;
 use crate::kernels::simd::{LANES, Simd, fence, prefetch_far};
-use crate::kernels::{Compute, math};
+use crate::kernels::{Ahead, Compute, math};
 use crate::pool::SharedMut;
 
 /// Places of memory that are read at once.
@@ -106,11 +106,8 @@ pub fn delta_step(c: &Compute, shape: DeltaShape, weights: &DeltaWeights, rows: 
     assert!(weights.decay.len() == heads && weights.dt_bias.len() == heads);
     assert_eq!(weights.norm.len(), shape.value_dim);
     rows.iter().for_each(|row| row.check(shape, weights));
-    let (units, threads) = (rows.len() * shape.key_heads, c.pool.threads());
-    // As many places as leave each thread something to fetch while it computes.
-    let fits =
-        |together: &usize| units.is_multiple_of(*together) && units / together >= PLACES * threads;
-    let together = [PLACES, 2].into_iter().find(fits).unwrap_or(1);
+    let units = rows.len() * shape.key_heads;
+    let together = together(units, c.pool.threads());
     let call = Call { c, shape, weights, rows, together, apart: units / together };
     c.run(call.apart, |task| {
         c.note(with_scratch(&SCRATCH, call.scratch_len(), |scratch| {
@@ -119,6 +116,46 @@ pub fn delta_step(c: &Compute, shape: DeltaShape, weights: &DeltaWeights, rows: 
         // What was written past the caches.
         fence();
     });
+}
+
+/// How many of `units` units are one task.
+fn together(units: usize, threads: usize) -> usize {
+    // As many places as leave each thread something to fetch while it computes.
+    let fits =
+        |together: &usize| units.is_multiple_of(*together) && units / together >= PLACES * threads;
+    [PLACES, 2].into_iter().find(fits).unwrap_or(1)
+}
+
+/// The states that [`delta_step`] reads of rows whose states are `bases`, for products before it
+/// to ask for: each thread for those it will most likely read itself. Those products read
+/// `before` bytes of weights.
+///
+/// # Panics
+/// If the states are not of `shape`.
+pub fn ahead_of_step<'r>(
+    c: &Compute,
+    shape: DeltaShape,
+    bases: &[&'r [f32]],
+    before: usize,
+) -> Ahead {
+    let unit = shape.group() * shape.key_dim * shape.value_dim;
+    let units = bases.len() * shape.key_heads;
+    let together = together(units, c.pool.threads());
+    let apart = units / together;
+    let mut runs = Vec::<&'r [f32]>::new();
+    for thread in 0..c.pool.threads() {
+        let share = c.pool.share(thread, apart);
+        for n in 0..together {
+            let (mut from, to) = (n * apart + share.start, n * apart + share.end);
+            while from < to {
+                let (row, head) = (from / shape.key_heads, from % shape.key_heads);
+                let heads = (to - from).min(shape.key_heads - head);
+                runs.push(&bases[row][head * unit..][..heads * unit]);
+                from += heads;
+            }
+        }
+    }
+    Ahead::new(runs.into_iter(), before)
 }
 
 /// The arguments of one call.
@@ -149,7 +186,7 @@ struct Update<F, const V: usize> {
 }
 
 /// Where the lines to be asked for are.
-type Ahead = [*const u8; PLACES];
+type Next = [*const u8; PLACES];
 
 impl Call<'_> {
     /// Floats of the states of a unit.
@@ -169,7 +206,7 @@ impl Call<'_> {
     }
 
     /// The states of the units of `task`, as places of the same length.
-    fn places(&self, task: usize) -> Ahead {
+    fn places(&self, task: usize) -> Next {
         let each = PLACES / self.together;
         let mut places = [std::ptr::null(); PLACES];
         for place in 0..PLACES {
@@ -257,7 +294,7 @@ impl Call<'_> {
         s: S,
         row: &DeltaRow,
         head: usize,
-        ahead: Ahead,
+        ahead: Next,
         scratch: &mut [f32],
     ) {
         let DeltaShape { key_dim, value_dim, .. } = self.shape;
@@ -356,7 +393,7 @@ impl<S: Simd> Block<'_, S> {
         s: S,
         value: &[f32],
         out: &mut [f32],
-        ahead: Ahead,
+        ahead: Next,
         local: &mut [f32],
     ) {
         let Self { row, head, column, .. } = *self;
@@ -462,7 +499,7 @@ unsafe fn read<S: Simd, const V: usize, const U: usize>(
     updates: [Update<S::F32, V>; U],
     key: &[f32],
     query: &[f32],
-    ahead: Ahead,
+    ahead: Next,
 ) -> ([S::F32; V], [S::F32; V]) {
     let mut by_key = [s.splat(0.0); V];
     let mut by_query = by_key;

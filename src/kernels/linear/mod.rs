@@ -21,6 +21,7 @@
 //! is read from memory once; for one token, rows of four places of the matrix (see [`runs`]).
 #![allow(unsafe_code)]
 
+mod ahead;
 mod direct;
 mod element;
 mod narrow;
@@ -43,6 +44,8 @@ use super::simd::{Isa, LANES, Simd};
 use super::{Compute, ComputeMode, Matrix, TileFormat, Weights, math};
 use crate::dispatch;
 use crate::pool::SharedMut;
+pub use ahead::Ahead;
+use ahead::Asks;
 use narrow::{Narrow, Rounded, with_rounded};
 use runs::Share;
 use scratch::with_scratch;
@@ -136,10 +139,10 @@ fn with_input(
     with_rounded(c, narrow, x, cols, |rounded| {
         if quantized {
             with_inputs(c, x, tokens, cols, |inputs| {
-                f(Input { x, tokens, quantized: Some(inputs), rounded });
+                f(Input { x, tokens, quantized: Some(inputs), rounded, asks: None });
             });
         } else {
-            f(Input { x, tokens, quantized: None, rounded });
+            f(Input { x, tokens, quantized: None, rounded, asks: None });
         }
     });
 }
@@ -164,10 +167,12 @@ fn linear_of(c: &Compute, input: Input, jobs: &mut [Job]) {
         *product = Some(Product { first_task: tasks, share, matrix: job.matrix, up: None, out });
         tasks += share.tasks();
     }
+    let asks = asks(c, &input, products.iter().flatten());
     c.run(tasks, |task| {
         let product = products.iter().flatten().rfind(|p| p.first_task <= task);
         if let Some(product) = product {
-            product.compute(c, &input, task);
+            let asks = asks.map(|asks| asks.part(task, 1, tasks));
+            product.compute(c, &Input { asks, ..input }, task);
         }
     });
 }
@@ -194,8 +199,25 @@ pub fn linear_swiglu(
         let out = Output { data: SharedMut::new(out), width: gate.rows, finish: Finish::SwiGlu };
         let share = share(c, &input, &gate, 2);
         let product = Product { first_task: 0, share, matrix: gate, up: Some(up), out };
-        c.run(share.tasks(), |task| product.compute(c, &input, task));
+        let asks = asks(c, &input, [&product]);
+        c.run(share.tasks(), |task| {
+            let asks = asks.map(|asks| asks.part(task, 1, share.tasks()));
+            product.compute(c, &Input { asks, ..input }, task);
+        });
     });
+}
+
+/// What a region of `products` asks for.
+fn asks<'a, 'p>(
+    c: &Compute<'a>,
+    input: &Input,
+    products: impl IntoIterator<Item = &'p Product<'p>>,
+) -> Option<Asks<'a>> {
+    let ahead = c.ahead?;
+    input.quantized?;
+    let tiles = products.into_iter().flat_map(Product::matrices);
+    let tiles = tiles.filter(|matrix| matches!(matrix.weights, Weights::Tiles(..)));
+    Some(ahead.take(tiles.map(|matrix| matrix.weights.bytes()).sum()))
 }
 
 fn check(input: &Input, matrix: &Matrix, out: &[f32]) {
@@ -274,6 +296,8 @@ struct Input<'a> {
     quantized: Option<&'a QuantizedInput>,
     /// The same in BF16, where a matrix is to be multiplied with that.
     rounded: Option<Rounded<'a>>,
+    /// What a task asks for beside the weights.
+    asks: Option<Asks<'a>>,
 }
 
 /// What happens to sums.

@@ -13,6 +13,7 @@
 
 use std::ops::Range;
 
+use super::ahead::Asks;
 use super::planes::{Int4Planes, Int8Planes};
 use super::runs::{self, Runs, STREAMS};
 use super::scratch::Scratch;
@@ -62,9 +63,11 @@ pub(super) fn compute<D: Dots>(
     let mut token = 0;
     while token < input.tokens && !(c.is_over() && token > 0) {
         let count = block.min(input.tokens - token);
-        for (matrix, at) in product.matrices().zip([0, padded]) {
+        for (n, (matrix, at)) in product.matrices().zip([0, padded]).enumerate() {
             let Weights::Tiles(format, tiles) = matrix.weights else { continue };
-            let work = Work { matrix, tiles, rows: rows.clone(), quantized, token, count, width };
+            let asks = input.asks.filter(|_| few).map(|asks| asks.part(n, 1, matrices));
+            let rows = rows.clone();
+            let work = Work { matrix, tiles, rows, quantized, token, count, width, asks };
             work.sums_of(d, format, few, &mut sums[at..]);
         }
         for (t, sums) in sums.chunks(width).take(count).enumerate() {
@@ -195,6 +198,8 @@ pub(super) struct Work<'a> {
     pub count: usize,
     /// Distance of the sums of two tokens.
     pub width: usize,
+    /// What is asked for meanwhile.
+    pub asks: Option<Asks<'a>>,
 }
 
 impl Work<'_> {
@@ -224,7 +229,10 @@ impl Work<'_> {
             let pair = left >= 2 && self.count >= D::PAIR.0 && self.count <= D::PAIR.1;
             while token < self.count {
                 let count = if pair { self.count } else { D::SINGLE.min(self.count - token) };
-                let part = Part { work: &self, n, token, few };
+                let asks = self.asks.filter(|_| token == 0);
+                let each = if pair { 2 } else { 1 };
+                let asks = asks.map(|asks| asks.part(n, each, tiles * per_tile));
+                let part = Part { work: &self, n, token, few, asks };
                 // The conditions are constants: only blocks that occur are compiled.
                 match count {
                     1 if const { D::PAIR.0 == 1 } && pair => part.block::<D, F, 2, 1>(d, sums),
@@ -251,13 +259,14 @@ struct Part<'a> {
     n: usize,
     token: usize,
     few: bool,
+    asks: Option<Asks<'a>>,
 }
 
 impl Part<'_> {
     /// The sums of `R` registers of rows and `T` tokens.
     #[inline(always)]
     fn block<D: Dots, F: Format, const R: usize, const T: usize>(self, d: D, sums: &mut [f32]) {
-        let Self { work, n, token, few } = self;
+        let Self { work, n, token, few, asks } = self;
         let (groups, cols) = (work.quantized.groups(), work.matrix.cols);
         let (tile, rest) = (F::FORMAT.tile_bytes(cols), F::FORMAT.rest_bytes(cols));
         let first = work.token + token;
@@ -278,6 +287,8 @@ impl Part<'_> {
         let mut next_rest = rows[0].rest.wrapping_add(AHEAD + half * rest / TILE_ROWS);
         // Only one of the passes over the same memory asks for it.
         let fetch = few && token == 0;
+        let (mut beside, mut left) = asks.map_or((std::ptr::null(), 0), Asks::lines);
+        let each = left.div_ceil(groups);
         for group in 0..groups {
             if fetch {
                 for _ in 0..R * D::ROWS * F::FORMAT.group_bytes() / (TILE_ROWS * LINE) {
@@ -295,6 +306,13 @@ impl Part<'_> {
                     prefetch_far(next);
                     next = next.wrapping_add(LINE);
                 }
+            }
+            if T > 1 {
+                for _ in 0..each.min(left) {
+                    prefetch_far(beside);
+                    beside = beside.wrapping_add(LINE);
+                }
+                left = left.saturating_sub(each);
             }
             // SAFETY: `x`, `scales` and `corrections` hold `T` tokens of `groups` groups, and
             // the tiles of `rows` as many (checked above).

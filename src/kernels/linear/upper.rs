@@ -472,8 +472,8 @@ pub fn linear_tiles(c: &Compute, x: &[f32], matrix: &Matrix, tiles: &[u32], out:
                 let first = tiles[n] as usize * TILE_ROWS;
                 let rows = first..matrix.rows.min(first + TILE_ROWS);
                 let tiles = bytes;
-                let (token, count, width) = (0, 1, TILE_ROWS);
-                let work = Work { matrix, tiles, rows, quantized, token, count, width };
+                let (token, count, width, asks) = (0, 1, TILE_ROWS, None);
+                let work = Work { matrix, tiles, rows, quantized, token, count, width, asks };
                 dispatch_dots!(c.integers, d => {
                     work.sums_of(d, format, false, sums);
                 });
