@@ -16,6 +16,7 @@
 #![allow(unsafe_code)]
 
 mod change;
+mod share;
 mod step;
 
 use std::cell::RefCell;
@@ -29,7 +30,8 @@ use crate::dispatch;
 use crate::pool::SharedMut;
 use change::Change;
 pub use change::{DeltaState, MOST_CHANGES, settle};
-pub use step::{DeltaRow, DeltaTarget, DeltaWeights, ahead_of_step, delta_step};
+pub use share::ahead_of_step;
+pub use step::{DeltaRow, DeltaTarget, DeltaWeights, delta_step};
 
 /// Added to the sum of squares when keys and queries are normalised.
 const NORM_EPSILON: f32 = 1e-6;

@@ -29,34 +29,44 @@ impl Ahead {
     }
 
     /// What a region that reads `bytes` of weights is to ask for: as large a part of each run.
-    pub(super) fn take(&self, bytes: usize) -> Asks<'_> {
+    pub(super) fn take(&self, bytes: usize) -> Asks {
         let from = self.read.fetch_add(bytes, Ordering::Relaxed).min(self.before);
         let to = (from + bytes).min(self.before);
-        let mut asks = Asks { ahead: self, from, to, start: 0, end: 0 };
-        asks.end = self.runs.iter().map(|&(_, lines)| asks.within(lines).1).sum();
-        asks
+        let part = |&(address, lines): &(usize, usize)| {
+            let at = |bytes: usize| lines * bytes / self.before;
+            (address + at(from) * LINE, at(to) - at(from))
+        };
+        let runs: Vec<_> = self.runs.iter().map(part).collect();
+        Asks { lines: runs.iter().map(|(_, lines)| lines).sum(), runs }
     }
 }
 
-/// Some lines of an [`Ahead`].
+/// What a region asks for.
+pub(super) struct Asks {
+    /// Address and lines.
+    runs: Vec<(usize, usize)>,
+    /// The lines of all.
+    lines: usize,
+}
+
+impl Asks {
+    /// What task `task` of `tasks` asks for.
+    #[inline]
+    pub fn part(&self, task: usize, tasks: usize) -> Part<'_> {
+        let all = Part { runs: &self.runs, start: 0, end: self.lines };
+        all.part(task, 1, tasks)
+    }
+}
+
+/// Some of the lines of [`Asks`], counted through all runs.
 #[derive(Clone, Copy)]
-pub(super) struct Asks<'a> {
-    ahead: &'a Ahead,
-    /// The part of each run, of [`Ahead::before`].
-    from: usize,
-    to: usize,
-    /// Which lines of all these parts, one behind the other.
+pub(super) struct Part<'a> {
+    runs: &'a [(usize, usize)],
     start: usize,
     end: usize,
 }
 
-impl Asks<'_> {
-    /// Of a run of `lines`, the first line and how many there are.
-    fn within(&self, lines: usize) -> (usize, usize) {
-        let first = lines * self.from / self.ahead.before;
-        (first, lines * self.to / self.ahead.before - first)
-    }
-
+impl Part<'_> {
     /// The lines for the parts `n..n + count` of `of` of the work.
     #[inline]
     pub fn part(self, n: usize, count: usize, of: usize) -> Self {
@@ -69,12 +79,10 @@ impl Asks<'_> {
     #[inline]
     pub fn lines(self) -> (*const u8, usize) {
         let mut start = self.start;
-        for &(address, lines) in &self.ahead.runs {
-            let (first, lines) = self.within(lines);
+        for &(address, lines) in self.runs {
             if start < lines {
-                let address = address + (first + start) * LINE;
                 let count = (self.end - self.start).min(lines - start);
-                return (std::ptr::without_provenance(address), count);
+                return (std::ptr::without_provenance(address + start * LINE), count);
             }
             start -= lines;
         }
@@ -96,11 +104,13 @@ mod tests {
         for bytes in [300, 450, 200, 77] {
             let asks = ahead.take(bytes);
             for task in 0..7 {
-                let asks = asks.part(task, 1, 7);
+                let asks = asks.part(task, 7);
                 for block in 0..3 {
                     let (at, lines) = asks.part(block, 1, 3).lines();
-                    let line = at.addr().wrapping_sub(first.as_ptr().addr()) / LINE;
-                    seen[line..][..lines].iter_mut().for_each(|n| *n += 1);
+                    if lines > 0 {
+                        let line = (at.addr() - first.as_ptr().addr()) / LINE;
+                        seen[line..][..lines].iter_mut().for_each(|n| *n += 1);
+                    }
                 }
             }
         }

@@ -45,7 +45,7 @@ use super::{Compute, ComputeMode, Matrix, TileFormat, Weights, math};
 use crate::dispatch;
 use crate::pool::SharedMut;
 pub use ahead::Ahead;
-use ahead::Asks;
+use ahead::{Asks, Part};
 use narrow::{Narrow, Rounded, with_rounded};
 use runs::Share;
 use scratch::with_scratch;
@@ -171,7 +171,7 @@ fn linear_of(c: &Compute, input: Input, jobs: &mut [Job]) {
     c.run(tasks, |task| {
         let product = products.iter().flatten().rfind(|p| p.first_task <= task);
         if let Some(product) = product {
-            let asks = asks.map(|asks| asks.part(task, 1, tasks));
+            let asks = asks.as_ref().map(|asks| asks.part(task, tasks));
             product.compute(c, &Input { asks, ..input }, task);
         }
     });
@@ -201,18 +201,18 @@ pub fn linear_swiglu(
         let product = Product { first_task: 0, share, matrix: gate, up: Some(up), out };
         let asks = asks(c, &input, [&product]);
         c.run(share.tasks(), |task| {
-            let asks = asks.map(|asks| asks.part(task, 1, share.tasks()));
+            let asks = asks.as_ref().map(|asks| asks.part(task, share.tasks()));
             product.compute(c, &Input { asks, ..input }, task);
         });
     });
 }
 
 /// What a region of `products` asks for.
-fn asks<'a, 'p>(
-    c: &Compute<'a>,
+fn asks<'p>(
+    c: &Compute,
     input: &Input,
     products: impl IntoIterator<Item = &'p Product<'p>>,
-) -> Option<Asks<'a>> {
+) -> Option<Asks> {
     let ahead = c.ahead?;
     input.quantized?;
     let tiles = products.into_iter().flat_map(Product::matrices);
@@ -297,7 +297,7 @@ struct Input<'a> {
     /// The same in BF16, where a matrix is to be multiplied with that.
     rounded: Option<Rounded<'a>>,
     /// What a task asks for beside the weights.
-    asks: Option<Asks<'a>>,
+    asks: Option<Part<'a>>,
 }
 
 /// What happens to sums.
@@ -326,8 +326,17 @@ impl Output<'_> {
         // SAFETY: by the contract.
         let out = unsafe { self.data.part(token * self.width + row, sums.len()) };
         match self.finish {
-            Finish::Store => out.copy_from_slice(sums),
-            Finish::Accumulate => out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum),
+            // They are few: calling `memcpy` for them takes longer than copying them.
+            Finish::Store => {
+                for (sums, out) in sums.chunks(LANES).zip(out.chunks_mut(LANES)) {
+                    s.store_part(out, s.load_part(sums));
+                }
+            }
+            Finish::Accumulate => {
+                for (sums, out) in sums.chunks(LANES).zip(out.chunks_mut(LANES)) {
+                    s.store_part(out, s.add(s.load_part(out), s.load_part(sums)));
+                }
+            }
             Finish::SwiGlu => {
                 let parts = sums.chunks(LANES).zip(ups.chunks(LANES));
                 for ((gate, up), out) in parts.zip(out.chunks_mut(LANES)) {

@@ -13,7 +13,7 @@
 
 use std::ops::Range;
 
-use super::ahead::Asks;
+use super::ahead;
 use super::planes::{Int4Planes, Int8Planes};
 use super::runs::{self, Runs, STREAMS};
 use super::scratch::Scratch;
@@ -199,7 +199,7 @@ pub(super) struct Work<'a> {
     /// Distance of the sums of two tokens.
     pub width: usize,
     /// What is asked for meanwhile.
-    pub asks: Option<Asks<'a>>,
+    pub asks: Option<ahead::Part<'a>>,
 }
 
 impl Work<'_> {
@@ -259,7 +259,7 @@ struct Part<'a> {
     n: usize,
     token: usize,
     few: bool,
-    asks: Option<Asks<'a>>,
+    asks: Option<ahead::Part<'a>>,
 }
 
 impl Part<'_> {
@@ -287,7 +287,7 @@ impl Part<'_> {
         let mut next_rest = rows[0].rest.wrapping_add(AHEAD + half * rest / TILE_ROWS);
         // Only one of the passes over the same memory asks for it.
         let fetch = few && token == 0;
-        let (mut beside, mut left) = asks.map_or((std::ptr::null(), 0), Asks::lines);
+        let (mut beside, mut left) = asks.map_or((std::ptr::null(), 0), ahead::Part::lines);
         let each = left.div_ceil(groups);
         for group in 0..groups {
             if fetch {

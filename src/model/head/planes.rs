@@ -109,8 +109,15 @@ impl PlanesScratch {
 impl Planes {
     /// Whether the logits of `choices` are to be sought in this way.
     pub fn are_of_use(&self, c: &Compute, matrix: &Matrix, choices: &[Choice]) -> bool {
-        let planes = matches!(matrix.weights, Weights::Tiles(format, _) if format.is_planes());
-        if !planes || c.mode != ComputeMode::Fast || matrix.rows < MIN_ROWS {
+        let Weights::Tiles(format, _) = matrix.weights else { return false };
+        // A bound takes more arithmetic than a logit, and half the bytes: with more rows than
+        // these, it is arithmetic that counts.
+        let most_rows = if format.is_int8() { 6 } else { 3 };
+        if !format.is_planes()
+            || choices.len() > most_rows
+            || c.mode != ComputeMode::Fast
+            || matrix.rows < MIN_ROWS
+        {
             return false;
         }
         let fit = |choice: &Choice| {
