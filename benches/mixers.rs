@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use qwen35::dispatch;
 use qwen35::kernels::simd::{Isa, LANES, Simd};
 use qwen35::kernels::{
-    AttentionShape, Buffer, Cancel, Compute, ConvTaps, DeltaRow, DeltaShape, DeltaState,
-    DeltaTarget, DeltaWeights, KvElement, KvPages, KvShape, MOST_CHANGES, Parts, attention,
-    causal_conv_silu, delta_rule, delta_step,
+    AttentionShape, Buffer, Cancel, Compute, ConvTaps, DeltaInputs, DeltaRow, DeltaShape,
+    DeltaState, DeltaTarget, DeltaWeights, KvElement, KvPages, KvShape, MOST_CHANGES, Parts,
+    attention, causal_conv_silu, delta_rule, delta_step,
 };
 use qwen35::pool::{Pool, SharedMut};
 
@@ -175,7 +175,17 @@ impl Bench<'_> {
                 let after = after.chunks_exact_mut(shape.state_len());
                 for (before, after) in before.chunks_exact(shape.state_len()).zip(after) {
                     let before = DeltaState { base: before, changes: Parts::new(&[], 0, 0) };
-                    delta_rule(self.c, shape, tokens, &qkv, &g, &beta, before, after, &mut out);
+                    delta_rule(
+                        self.c,
+                        shape,
+                        tokens,
+                        DeltaInputs::Mixed(&qkv),
+                        &g,
+                        &beta,
+                        before,
+                        after,
+                        &mut out,
+                    );
                 }
                 states.swap(0, 1);
             });

@@ -23,7 +23,8 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::ptr::null;
 
-use super::buffer::{Buffer, Scratch, with_scratch};
+use super::buffer::{Buffer, Parts, Scratch, with_scratch};
+use super::conv::{ConvTaps, convolve};
 use super::simd::{LANES, Simd, fence, prefetch, prefetch_far};
 use super::{Compute, math};
 use crate::dispatch;
@@ -80,11 +81,48 @@ impl DeltaShape {
     }
 }
 
+/// What the rule is about: `[tokens, qkv_width]`, query heads, then key heads, then value heads.
+#[derive(Clone, Copy)]
+pub enum DeltaInputs<'a> {
+    /// As they are.
+    Mixed(&'a [f32]),
+    /// Before [`causal_conv_silu`](super::causal_conv_silu), whose result is computed where it
+    /// is needed: in the caches, and for each head by itself.
+    Projected(&'a [f32], &'a ConvTaps, Parts<'a>),
+}
+
+impl DeltaInputs<'_> {
+    fn check(&self, shape: DeltaShape, tokens: usize) {
+        let (Self::Mixed(rows) | Self::Projected(rows, ..)) = self;
+        assert_eq!(rows.len(), tokens * shape.qkv_width());
+        if let Self::Projected(_, taps, history) = self {
+            assert_eq!(taps.channels(), shape.qkv_width());
+            taps.check(*history);
+        }
+    }
+
+    /// `out.len()` elements of token `t` from `channel` on; asks for those of a token that comes
+    /// soon, which lie pages away.
+    #[inline(always)]
+    fn copy<S: Simd>(&self, s: S, width: usize, t: usize, channel: usize, out: &mut [f32]) {
+        let (Self::Mixed(rows) | Self::Projected(rows, ..)) = *self;
+        let soon = rows.as_ptr().wrapping_add((t + AHEAD_TOKENS) * width + channel);
+        for at in (0..out.len()).step_by(LANES) {
+            prefetch(soon.wrapping_add(at));
+        }
+        match *self {
+            Self::Mixed(rows) => out.copy_from_slice(&rows[t * width + channel..][..out.len()]),
+            Self::Projected(rows, taps, history) => {
+                convolve(s, taps, history, rows, t, channel, out);
+            }
+        }
+    }
+}
+
 /// Runs the rule over `tokens` tokens.
 ///
-/// - `qkv`: `[tokens, qkv_width]`, query heads, then key heads, then value heads. Queries
-///   and keys are normalised here (`x / sqrt(sum x^2 + 1e-6)`), queries also divided by
-///   `sqrt(key_dim)`.
+/// - `inputs`: queries and keys are normalised here (`x / sqrt(sum x^2 + 1e-6)`), queries also
+///   divided by `sqrt(key_dim)`.
 /// - `g`, `beta`: `[tokens, value_heads]`, logarithm of the decay (at most 0) and rate.
 /// - `before`, `state_out`: the states before and after, `[value_heads, key_dim, value_dim]`.
 /// - `out`: `[tokens, value_heads, value_dim]`.
@@ -98,7 +136,7 @@ pub fn delta_rule(
     c: &Compute,
     shape: DeltaShape,
     tokens: usize,
-    qkv: &[f32],
+    inputs: DeltaInputs,
     g: &[f32],
     beta: &[f32],
     before: DeltaState,
@@ -107,7 +145,7 @@ pub fn delta_rule(
 ) {
     shape.check();
     before.check(shape);
-    assert_eq!(qkv.len(), tokens * shape.qkv_width());
+    inputs.check(shape, tokens);
     assert_eq!(g.len(), tokens * shape.value_heads);
     assert_eq!(beta.len(), tokens * shape.value_heads);
     assert_eq!(state_out.len(), shape.state_len());
@@ -119,7 +157,7 @@ pub fn delta_rule(
     let call = Call {
         shape,
         tokens,
-        qkv,
+        inputs,
         g,
         beta,
         before,
@@ -167,7 +205,7 @@ fn streams(shape: DeltaShape, before: &[f32], after: *const f32) -> bool {
 struct Call<'a> {
     shape: DeltaShape,
     tokens: usize,
-    qkv: &'a [f32],
+    inputs: DeltaInputs<'a>,
     g: &'a [f32],
     beta: &'a [f32],
     before: DeltaState<'a>,
@@ -196,6 +234,8 @@ struct Chunk<'a> {
     products: &'a [f32],
     decays: &'a [f32],
     rates: &'a [f32],
+    /// `[tokens, columns of the task]`
+    values: &'a [f32],
 }
 
 /// The change that a token makes to a block of columns.
@@ -210,36 +250,38 @@ impl Call<'_> {
     fn scratch_len(&self, blocks: usize) -> usize {
         let chunk = CHUNK.min(self.tokens);
         let key_dim = self.shape.key_dim;
-        3 * CHUNK + 2 * chunk * key_dim + self.shape.group() * blocks * key_dim * BLOCK
+        let states = self.shape.group() * blocks * key_dim * BLOCK;
+        3 * CHUNK + key_dim + chunk * (2 * key_dim + blocks * BLOCK) + states
     }
 
     /// All value heads of key head `head`, column blocks `blocks`.
     #[inline(always)]
     fn key_head<S: Simd>(&self, s: S, head: usize, blocks: Range<usize>, scratch: &mut [f32]) {
-        let DeltaShape { key_heads, value_heads, key_dim, .. } = self.shape;
+        let DeltaShape { key_heads, value_heads, key_dim, value_dim } = self.shape;
         let width = self.shape.qkv_width();
+        // The columns of this task.
+        let columns = blocks.start * BLOCK..value_dim.min(blocks.end * BLOCK);
         let most = CHUNK.min(self.tokens);
         let (products, rest) = scratch.split_at_mut(CHUNK);
         let (decays, rest) = rest.split_at_mut(CHUNK);
         let (rates, rest) = rest.split_at_mut(CHUNK);
         let (keys, rest) = rest.split_at_mut(most * key_dim);
-        let (queries, states) = rest.split_at_mut(most * key_dim);
+        let (queries, rest) = rest.split_at_mut(most * key_dim);
+        let (row, rest) = rest.split_at_mut(key_dim);
+        let (values, states) = rest.split_at_mut(most * columns.len());
         let scale = 1.0 / (key_dim as f32).sqrt();
         for first in (0..self.tokens).step_by(most) {
             let n = most.min(self.tokens - first);
+            // One after the other: their places in the first-level cache are the same.
             for t in 0..n {
-                let row = &self.qkv[(first + t) * width..][..width];
-                // Rows are pages apart: ask for one that comes soon.
-                for at in (0..key_dim).step_by(LANES) {
-                    let soon = row.as_ptr().wrapping_add(AHEAD_TOKENS * width + at);
-                    prefetch(soon.wrapping_add(head * key_dim));
-                    prefetch(soon.wrapping_add((key_heads + head) * key_dim));
-                }
-                let query = &mut queries[t * key_dim..][..key_dim];
+                self.inputs.copy(s, width, first + t, head * key_dim, row);
+                normalise(s, row, scale, &mut queries[t * key_dim..][..key_dim]);
+            }
+            for t in 0..n {
+                self.inputs.copy(s, width, first + t, (key_heads + head) * key_dim, row);
                 let key = &mut keys[t * key_dim..][..key_dim];
-                normalise(s, &row[head * key_dim..][..key_dim], scale, query);
-                normalise(s, &row[(key_heads + head) * key_dim..][..key_dim], 1.0, key);
-                products[t] = dot(s, key, query);
+                normalise(s, row, 1.0, key);
+                products[t] = dot(s, key, &queries[t * key_dim..][..key_dim]);
             }
             for member in 0..self.shape.group() {
                 let value_head = head * self.shape.group() + member;
@@ -252,8 +294,14 @@ impl Call<'_> {
                 for group in decays[..n.next_multiple_of(LANES)].chunks_exact_mut(LANES) {
                     s.store(group, math::exp(s, s.load(group)));
                 }
+                let channel = 2 * key_heads * key_dim + value_head * value_dim + columns.start;
+                let values = &mut values[..n * columns.len()];
+                for (t, value) in values.chunks_exact_mut(columns.len()).enumerate() {
+                    self.inputs.copy(s, width, first + t, channel, value);
+                }
                 let chunk = Chunk {
                     key_dim,
+                    values,
                     keys: &keys[..n * key_dim],
                     queries: &queries[..n * key_dim],
                     products: &products[..n],
@@ -266,14 +314,16 @@ impl Call<'_> {
                     }
                     let at = (member * blocks.len() + index) * key_dim * BLOCK;
                     let local = &mut states[at..at + key_dim * BLOCK];
-                    self.block(s, &chunk, first, value_head, block, local);
+                    self.block(s, &chunk, first, value_head, block, columns.start, local);
                 }
             }
         }
     }
 
-    /// One chunk of tokens of one block of columns. `local` holds the block between chunks.
+    /// One chunk of tokens of one block of columns; the chunk's values begin with column
+    /// `values_at`. `local` holds the block between chunks.
     #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
     fn block<S: Simd>(
         &self,
         s: S,
@@ -281,9 +331,10 @@ impl Call<'_> {
         first: usize,
         value_head: usize,
         block: usize,
+        values_at: usize,
         local: &mut [f32],
     ) {
-        let DeltaShape { key_heads, value_heads, key_dim, value_dim } = self.shape;
+        let DeltaShape { value_heads, key_dim, value_dim, .. } = self.shape;
         let column = block * BLOCK;
         let columns = BLOCK.min(value_dim - column);
         let whole = columns == BLOCK;
@@ -345,19 +396,14 @@ impl Call<'_> {
         };
         let mut update = None;
         for t in 0..tokens {
-            let from = (first + t) * self.shape.qkv_width()
-                + 2 * key_heads * key_dim
-                + value_head * value_dim
-                + column;
-            let value = &self.qkv[from..from + columns];
+            let values = &chunk.values[t * (chunk.values.len() / tokens)..];
+            let value = &values[column - values_at..][..columns];
             let to = ((first + t) * value_heads + value_head) * value_dim + column;
             // SAFETY: each task writes its own columns of its own heads.
             let out = unsafe { self.out.part(to, columns) };
-            // Those of the next token are pages away, where no cache foresees them.
+            // That of the next token is pages away, where no cache foresees it.
             for n in 0..VECTORS {
-                let (qkv, out) = (self.qkv.as_ptr(), self.out.as_mut_ptr());
-                let row = from + self.shape.qkv_width() + n * LANES;
-                prefetch(qkv.wrapping_add(row));
+                let out = self.out.as_mut_ptr();
                 prefetch(out.wrapping_add(to + value_heads * value_dim + n * LANES));
             }
             // SAFETY: `source` and `here` hold `key_dim` rows of BLOCK columns that no

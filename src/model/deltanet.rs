@@ -14,7 +14,7 @@ use super::weights::DeltaNetWeights;
 use super::workspace::Workspace;
 use crate::checkpoint::Config;
 use crate::kernels::{
-    Compute, DeltaRow, DeltaWeights, Job, causal_conv_silu, delta_gates, delta_rule, delta_step,
+    Compute, DeltaInputs, DeltaRow, DeltaWeights, Job, delta_gates, delta_rule, delta_step,
     gated_rms_norm, linear,
 };
 use crate::pool::SharedMut;
@@ -86,15 +86,15 @@ fn mix(
     let (shape, tokens) = (RecurrentShape::new(config), ws.tokens);
     let (values, channels) = (tokens * config.value_width(), tokens * config.conv_channels());
     let heads = tokens * config.linear_num_value_heads;
-    let (projected, mixed) = (&ws.projected[..channels], &mut ws.mixed[..channels]);
+    let projected = &ws.projected[..channels];
     let before = committed.layer(shape, index);
     let after = ws.pending.after_some(shape, index, projected)?;
-    causal_conv_silu(c, projected, &weights.conv_taps, before.history, mixed);
+    let inputs = DeltaInputs::Projected(projected, &weights.conv_taps, before.history);
     let (a, b) = (&ws.a[..heads], &ws.b[..heads]);
     let (g, beta) = (&mut ws.g[..heads], &mut ws.beta[..heads]);
     delta_gates(c, (a, b), (&weights.neg_a, &weights.dt_bias), g, beta);
     let read_out = &mut ws.read_out[..values];
-    delta_rule(c, shape.heads, tokens, mixed, g, beta, before.delta, after, read_out);
+    delta_rule(c, shape.heads, tokens, inputs, g, beta, before.delta, after, read_out);
     gated_rms_norm(c, read_out, &ws.z_or_keys[..values], &weights.norm, config.rms_norm_eps);
     Ok(())
 }

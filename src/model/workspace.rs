@@ -39,7 +39,7 @@ pub struct Workspace {
     pub(super) h: Buffer<f32>,
     /// `[T, C]` before the convolution, or `[T, QH 2 D]`, queries and gates interleaved.
     pub(super) projected: Buffer<f32>,
-    /// `[T, C]` after the convolution, or `[T, QH D]`, queries.
+    /// `[T, QH D]`: queries.
     pub(super) mixed: Buffer<f32>,
     /// `[T, VH DV]`: z; or `[T, KVH D]`: keys as projected.
     pub(super) z_or_keys: Buffer<f32>,
@@ -81,7 +81,7 @@ impl Workspace {
         let kv = config.num_key_value_heads * config.head_dim;
         2 * config.hidden_size
             + channels.max(2 * queries)
-            + channels.max(queries)
+            + queries
             + deltas.max(kv)
             + 2 * kv
             + 4 * config.linear_num_value_heads
@@ -141,7 +141,7 @@ impl Workspace {
             x: room(config.hidden_size)?,
             h: room(config.hidden_size)?,
             projected: room(channels.max(2 * queries))?,
-            mixed: room(channels.max(queries))?,
+            mixed: room(queries)?,
             z_or_keys: room(deltas.max(kv))?,
             keys: room(kv)?,
             values: room(kv)?,

@@ -75,7 +75,7 @@ impl Case {
                     c,
                     self.shape,
                     n,
-                    &self.qkv[at * width..][..n * width],
+                    DeltaInputs::Mixed(&self.qkv[at * width..][..n * width]),
                     &self.g[at * heads..][..n * heads],
                     &self.beta[at * heads..][..n * heads],
                     DeltaState { base: &state, changes: none() },
@@ -173,7 +173,7 @@ fn a_cancelled_call_returns() {
         &c,
         case.shape,
         3,
-        &case.qkv,
+        DeltaInputs::Mixed(&case.qkv),
         &case.g,
         &case.beta,
         DeltaState { base: &case.state, changes: none() },
@@ -182,4 +182,51 @@ fn a_cancelled_call_returns() {
     );
     assert_eq!(c.check().unwrap_err().kind(), crate::ErrorKind::Cancelled);
     assert_eq!(state, case.state);
+}
+
+#[test]
+fn a_convolution_before_it_is_the_same_done_on_the_way() {
+    let mut random = Random(8);
+    for (shape, width) in [
+        (shape(1, 1, 1, 1), 4),
+        (shape(2, 4, 7, 33), 3),
+        (shape(3, 3, 33, 70), 4),
+        (shape(4, 4, 128, 128), 4),
+    ] {
+        let channels = shape.qkv_width();
+        let taps = random.vector(channels * width, 1.0);
+        let taps = ConvTaps::new(&taps, channels, width).unwrap();
+        let history: Vec<_> = (1..width)
+            .map(|_| {
+                let mut row = Buffer::zeroed(channels, "test").unwrap();
+                row.copy_from_slice(&random.vector(channels, 2.0));
+                std::sync::Arc::new(row)
+            })
+            .collect();
+        let history = Parts::new(&history, 0, channels);
+        for tokens in [1, 3, 70, 130] {
+            let case = Case::new(&mut random, shape, tokens);
+            for isa in Isa::available() {
+                let run = |threads, inputs| {
+                    let mut after = vec![f32::NAN; shape.state_len()];
+                    let mut out = vec![f32::NAN; tokens * shape.value_heads * shape.value_dim];
+                    let before = DeltaState { base: &case.state, changes: none() };
+                    let (g, beta) = (&case.g, &case.beta);
+                    compute(isa, threads, |c| {
+                        delta_rule(c, shape, tokens, inputs, g, beta, before, &mut after, &mut out);
+                    });
+                    (bits(&out), bits(&after))
+                };
+                let mut mixed = vec![0.0; case.qkv.len()];
+                compute(isa, 2, |c| {
+                    crate::kernels::causal_conv_silu(c, &case.qkv, &taps, history, &mut mixed);
+                });
+                let want = run(1, DeltaInputs::Mixed(&mixed));
+                for threads in [1, 2, 3, 5] {
+                    let found = run(threads, DeltaInputs::Projected(&case.qkv, &taps, history));
+                    assert!(found == want, "{shape:?}, {tokens} tokens, {}", isa.name());
+                }
+            }
+        }
+    }
 }

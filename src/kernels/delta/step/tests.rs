@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::super::{delta_rule, settle};
+use super::super::{DeltaInputs, delta_rule, settle};
 use super::*;
 use crate::kernels::elementwise::{delta_gates, gated_rms_norm};
 use crate::kernels::simd::Isa;
@@ -81,7 +81,17 @@ impl Sequence {
         delta_gates(c, (&a, &b), (&layer.decay, &layer.dt_bias), &mut g, &mut beta);
         let mut after = Buffer::zeroed(shape.state_len(), "test").unwrap();
         let mut out = vec![f32::NAN; n * values];
-        delta_rule(c, shape, n, &mixed, &g, &beta, self.before(shape), &mut after, &mut out);
+        delta_rule(
+            c,
+            shape,
+            n,
+            DeltaInputs::Mixed(&mixed),
+            &g,
+            &beta,
+            self.before(shape),
+            &mut after,
+            &mut out,
+        );
         gated_rms_norm(c, &mut out, &part(&self.z, values), &layer.norm, EPS);
         self.out.extend(out);
         (self.base, self.changes) = (Arc::new(after), Vec::new());
