@@ -1,4 +1,5 @@
-//! Decoding asks for no memory per token: only for a page of keys and values now and then.
+//! Decoding asks for no memory per token: only for a page of keys and values now and then. Nor
+//! does a reset.
 
 #[path = "support/counting.rs"]
 mod counting;
@@ -44,5 +45,8 @@ fn decoding_allocates_pages_only() {
             session.next_token().unwrap();
         }
         assert_eq!(counting::requests() - before, 0, "long after a prompt");
+        // A new beginning takes place in the same memory.
+        let ((), most) = counting::peak(|| session.reset().unwrap());
+        assert_eq!((session.position(), most), (0, 0));
     }
 }

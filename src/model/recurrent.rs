@@ -123,6 +123,21 @@ impl Recurrent {
         })
     }
 
+    /// Makes it what [`Recurrent::zeros`] makes, in the memory that it has; false, and nothing
+    /// happens, where others use some of that.
+    pub(super) fn clear(&mut self, shape: RecurrentShape) -> bool {
+        let whole = self.delta.is_some() && self.conv.len() == shape.rows();
+        let mut pieces = self.delta.iter_mut().chain(&mut self.conv);
+        if !whole || !pieces.all(|piece| Arc::get_mut(piece).is_some()) {
+            return false;
+        }
+        for piece in self.delta.iter_mut().chain(&mut self.conv).filter_map(Arc::get_mut) {
+            piece.fill(0.0);
+        }
+        self.changes.clear();
+        true
+    }
+
     /// Makes it what a pass over `tokens` tokens behind `before` writes: what stays as it was is
     /// shared, the rest is this one's own, its values of no matter.
     ///

@@ -58,6 +58,18 @@ impl State {
         })
     }
 
+    /// Goes back to before the first token, in the memory that it has, which is much to ask the
+    /// system for; false, and nothing happens, where copies share some of it.
+    pub fn clear(&mut self, config: &Config) -> bool {
+        let shape = RecurrentShape::new(config);
+        if !Arc::get_mut(&mut self.recurrent).is_some_and(|held| held.clear(shape)) {
+            return false;
+        }
+        self.position = 0;
+        self.release_beyond();
+        true
+    }
+
     /// What the cache of a full attention layer holds for each token.
     pub fn kv_shape(config: &Config, element: KvElement) -> KvShape {
         KvShape { kv_heads: config.num_key_value_heads, head_dim: config.head_dim, element }

@@ -224,7 +224,9 @@ impl Session {
     /// # Errors
     /// `OutOfMemory`; the session is as before.
     pub fn reset(&mut self) -> Result<()> {
-        self.state = self.empty_state()?;
+        if !self.state.clear(self.model.network()?.config()) {
+            self.state = self.empty_state()?;
+        }
         self.tokens.clear();
         self.output_start = 0;
         self.logits_position = None;

@@ -159,10 +159,15 @@ impl Slabs {
         self.open.try_reserve(self.slabs.len() + 1 - self.open.len()).ok()?;
         // SAFETY: the layout has a size other than zero.
         let memory = NonNull::new(unsafe { alloc(LAYOUT) })?;
-        // Before the first touch. Advice only: without large pages all works as well, only
-        // slower.
-        // SAFETY: the range is the allocation, and the advice does not change contents.
-        unsafe { libc::madvise(memory.as_ptr().cast(), SLAB, libc::MADV_HUGEPAGE) };
+        // The first one stays in small pages: what is that short is read as fast from them, and
+        // a system whose memory is in pieces may take a tenth of a second to make a large page,
+        // for which the first token would wait.
+        if self.slabs.iter().any(|slab| slab.block == bytes) {
+            // Before the first touch. Advice only: without large pages all works as well, only
+            // slower.
+            // SAFETY: the range is the allocation, and the advice does not change contents.
+            unsafe { libc::madvise(memory.as_ptr().cast(), SLAB, libc::MADV_HUGEPAGE) };
+        }
         let slab = Slab { memory, block: bytes, free: Slab::all(bytes) };
         let start = slab.start();
         let at = self.slabs.partition_point(|other| other.start() < start);
