@@ -146,6 +146,37 @@ fn rewinding_is_exact() {
     }
 }
 
+/// It clears memory in place, but not what a fork or a mark has a share of.
+#[test]
+fn a_reset_takes_nothing_from_others() {
+    let (_directory, model) = model();
+    let other = plain(&model, &ids(9, 5));
+    // After a prompt, and with one to three single tokens beside the state.
+    for single in 0..4 {
+        let tokens = ids(70 + single, 0);
+        let expected = plain(&model, &tokens);
+        for steps in [0, 1] {
+            let mut origin = session(&model);
+            origin.feed(&tokens[..70]).unwrap();
+            tokens[70..].iter().for_each(|id| origin.feed(&[*id]).unwrap());
+            let mut fork = origin.fork().unwrap();
+            // One that has gone on shares less.
+            generate(&mut origin, steps);
+            origin.reset().unwrap();
+            origin.feed(&ids(9, 5)).unwrap();
+            assert!(logits(&mut origin) == other);
+            assert!(logits(&mut fork) == expected, "{single} tokens, {steps} steps");
+            let mark = fork.mark().unwrap();
+            generate(&mut fork, steps);
+            fork.rewind(mark, false).unwrap();
+            assert!(logits(&mut fork) == expected);
+            fork.reset().unwrap();
+            fork.feed(&ids(9, 5)).unwrap();
+            assert!(logits(&mut fork) == other);
+        }
+    }
+}
+
 #[test]
 fn marks_are_few() {
     let (_directory, model) = model();
