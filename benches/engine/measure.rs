@@ -105,7 +105,7 @@ impl<'a> Bench<'a> {
                 or_fail(session.feed(&more));
             }
             next(&mut session);
-            let bytes = model.weight_bytes() as f64 + state_bytes(config, session.kv(), wanted);
+            let bytes = self.weight_bytes(&model) + state_bytes(config, session.kv(), wanted);
             let share = (self.limits.read > 0.0)
                 .then(|| (bytes / self.limits.read, "the read bandwidth".to_owned()));
             let figure = self.figure("decode", depth, "tok/s", share);
@@ -137,6 +137,24 @@ impl<'a> Bench<'a> {
         report.add(figure, &[resident / 1e6]);
         report.add(of_files, &[mapped / 1e6]);
         crate::write(self.arguments, report);
+    }
+
+    /// Bytes of weights that one greedy token reads: of the head, what goes before the few rows
+    /// that are computed exactly (docs/performance.md), and of the embedding nothing to speak of.
+    fn weight_bytes(&self, model: &Model) -> f64 {
+        let config = model.config().unwrap_or_else(|| fail("no weights"));
+        let head = (config.vocab_size * config.hidden_size) as f64;
+        let (whole, read) = match (self.weights, model.compute_mode()) {
+            // A copy of 8 bits.
+            ("bf16", _) => (2.0, 1.0),
+            // The first of two planes, and scales.
+            ("int8", Some(ComputeMode::Fast)) => (8.5 / 8.0, 4.5 / 8.0),
+            ("int4", Some(ComputeMode::Fast)) => (4.5 / 8.0, 2.5 / 8.0),
+            ("int8", _) => (8.5 / 8.0, 8.5 / 8.0),
+            _ => (4.5 / 8.0, 4.5 / 8.0),
+        };
+        let unread = if config.tie_word_embeddings { whole } else { 2.0 * whole };
+        model.weight_bytes() as f64 + (read - unread) * head
     }
 
     fn model(&self) -> Model {
@@ -264,7 +282,7 @@ fn layer_elements(config: &Config) -> usize {
 }
 
 /// Bytes of state that one token at `depth` reads or writes beside the weights: the recurrent
-/// state both ways, keys and values once.
+/// state once and, every third token, the other way; keys and values once.
 fn state_bytes(config: &Config, kv: KvElement, depth: usize) -> f64 {
     let delta = config.linear_num_value_heads
         * config.linear_key_head_dim
@@ -272,7 +290,7 @@ fn state_bytes(config: &Config, kv: KvElement, depth: usize) -> f64 {
         * size_of::<f32>();
     let keys = config.num_key_value_heads * config.head_dim * kv.bytes();
     let of_layer = |kind: &LayerKind| match kind {
-        LayerKind::Linear => 2 * delta,
+        LayerKind::Linear => delta + delta / 3,
         LayerKind::Full => 2 * keys * depth,
     };
     config.layer_kinds.iter().map(of_layer).sum::<usize>() as f64
