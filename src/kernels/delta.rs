@@ -16,6 +16,7 @@
 #![allow(unsafe_code)]
 
 mod change;
+mod inputs;
 mod share;
 mod step;
 
@@ -23,14 +24,14 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::ptr::null;
 
-use super::buffer::{Buffer, Parts, Scratch, with_scratch};
-use super::conv::{ConvTaps, convolve};
+use super::buffer::{Buffer, Scratch, with_scratch};
 use super::simd::{LANES, Simd, fence, prefetch, prefetch_far};
 use super::{Compute, math};
 use crate::dispatch;
 use crate::pool::SharedMut;
 use change::Change;
 pub use change::{DeltaState, MOST_CHANGES, settle};
+pub use inputs::DeltaInputs;
 pub use share::ahead_of_step;
 pub use step::{DeltaRow, DeltaTarget, DeltaWeights, delta_step};
 
@@ -42,8 +43,6 @@ const VECTORS: usize = 2;
 const BLOCK: usize = VECTORS * LANES;
 /// Tokens prepared at a time, and computed between two looks at the cancel flag.
 const CHUNK: usize = 64;
-/// How many tokens ahead queries and keys are asked for.
-const AHEAD_TOKENS: usize = 4;
 /// Up to here a call is bound by memory.
 const FEW_TOKENS: usize = 8;
 /// Bytes of state in one layer from which on the new state is written past the caches.
@@ -78,44 +77,6 @@ impl DeltaShape {
     }
     fn check(&self) {
         assert!(self.key_heads > 0 && self.value_heads.is_multiple_of(self.key_heads));
-    }
-}
-
-/// What the rule is about: `[tokens, qkv_width]`, query heads, then key heads, then value heads.
-#[derive(Clone, Copy)]
-pub enum DeltaInputs<'a> {
-    /// As they are.
-    Mixed(&'a [f32]),
-    /// Before [`causal_conv_silu`](super::causal_conv_silu), whose result is computed where it
-    /// is needed: in the caches, and for each head by itself.
-    Projected(&'a [f32], &'a ConvTaps, Parts<'a>),
-}
-
-impl DeltaInputs<'_> {
-    fn check(&self, shape: DeltaShape, tokens: usize) {
-        let (Self::Mixed(rows) | Self::Projected(rows, ..)) = self;
-        assert_eq!(rows.len(), tokens * shape.qkv_width());
-        if let Self::Projected(_, taps, history) = self {
-            assert_eq!(taps.channels(), shape.qkv_width());
-            taps.check(*history);
-        }
-    }
-
-    /// `out.len()` elements of token `t` from `channel` on; asks for those of a token that comes
-    /// soon, which lie pages away.
-    #[inline(always)]
-    fn copy<S: Simd>(&self, s: S, width: usize, t: usize, channel: usize, out: &mut [f32]) {
-        let (Self::Mixed(rows) | Self::Projected(rows, ..)) = *self;
-        let soon = rows.as_ptr().wrapping_add((t + AHEAD_TOKENS) * width + channel);
-        for at in (0..out.len()).step_by(LANES) {
-            prefetch(soon.wrapping_add(at));
-        }
-        match *self {
-            Self::Mixed(rows) => out.copy_from_slice(&rows[t * width + channel..][..out.len()]),
-            Self::Projected(rows, taps, history) => {
-                convolve(s, taps, history, rows, t, channel, out);
-            }
-        }
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::kernels::ConvTaps;
 use crate::kernels::buffer::Parts;
 use crate::kernels::simd::Isa;
 use crate::kernels::testing::{Random, bits, compute, error};
