@@ -11,7 +11,7 @@ use super::state::{Recurrent, RecurrentShape, State};
 use super::weights::{Linear, Mixer};
 use super::workspace::Workspace;
 use super::{Network, attention, deltanet, mlp};
-use crate::kernels::{Ahead, Buffer, Compute, KvPages, ahead_of_step, rms_norm};
+use crate::kernels::{Ahead, Buffer, Compute, ComputeMode, KvPages, ahead_of_step, rms_norm};
 use crate::{Error, Result};
 
 /// Sequences longer than this are not looked through by one thread alone.
@@ -147,8 +147,12 @@ impl Network {
     }
 
     /// The states that the first linear layer from `layer` on reads, for products before it to
-    /// ask for; with `behind`, that behind the rule of `layer`, which is such a layer.
+    /// ask for; with `behind`, that behind the rule of `layer`, which is such a layer. None where
+    /// the memory limits the products, too, which then do not ask.
     fn states_ahead(&self, c: &Compute, layer: usize, behind: bool, rows: &[Row]) -> Option<Ahead> {
+        if rows.len() < 2 || c.mode != ComputeMode::Fast {
+            return None;
+        }
         let (mut bytes, mut n, mut behind) = (0, layer, behind);
         loop {
             let weights = self.weights.layers.get(n)?;
