@@ -57,7 +57,8 @@ impl ConvTaps {
 }
 
 /// `out[t][ch] = silu(sum_j taps[ch][j] * x[t - (width - 1) + j][ch])`, where `x` is
-/// `history` followed by `u`.
+/// `history` followed by `u`. The definition: the model computes the same head by head where the
+/// delta rule needs it ([`DeltaInputs`](super::DeltaInputs)).
 ///
 /// - `u`, `out`: `[tokens, channels]`.
 /// - `history`: the inputs of the `width - 1` tokens before the first, `[channels]` each, oldest

@@ -11,10 +11,10 @@ const AHEAD_TOKENS: usize = 4;
 /// What the rule is about: `[tokens, qkv_width]`, query heads, then key heads, then value heads.
 #[derive(Clone, Copy)]
 pub enum DeltaInputs<'a> {
-    /// As they are.
+    /// As they are: the rule alone, as tests and benches look at it.
     Mixed(&'a [f32]),
-    /// Before [`causal_conv_silu`](crate::kernels::causal_conv_silu), whose result is computed where it
-    /// is needed: in the caches, and for each head by itself.
+    /// Before their convolution, which is computed where its result is needed: in the caches,
+    /// and for each head by itself. This is what the model has.
     Projected(&'a [f32], &'a ConvTaps, Parts<'a>),
 }
 
