@@ -28,6 +28,7 @@ mod pace;
 pub mod quantized;
 pub mod simd;
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use half::{bf16, f16};
@@ -155,6 +156,18 @@ impl<'a> Compute<'a> {
             Some(pace) => {
                 self.paced(pace, tasks, |region| run(&|n| region.task(n, || task(n))));
             }
+        }
+    }
+
+    /// As [`Compute::run`], with calls for up to `most` neighbouring tasks.
+    pub fn run_ranges(&self, tasks: usize, most: usize, task: impl Fn(Range<usize>) + Sync) {
+        match self.pace {
+            None => self.note(self.pool.run_ranges(tasks, most, |range| {
+                if !self.is_over() {
+                    task(range);
+                }
+            })),
+            Some(_) => self.run(tasks, |n| task(n..n + 1)),
         }
     }
 

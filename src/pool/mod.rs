@@ -124,18 +124,34 @@ impl Pool {
     /// `Internal` with the message of the first task that panicked (others may then not
     /// have run); `Forked` in a process forked from the one that made the pool.
     pub fn run(&self, tasks: usize, task: impl Fn(usize) + Sync) -> Result<()> {
+        self.run_ranges(tasks, 1, |tasks| tasks.for_each(&task))
+    }
+
+    /// As [`Pool::run`], with calls for up to `most` neighbouring tasks, for whom it costs
+    /// something to begin: each of half of what a thread still has to do.
+    ///
+    /// # Errors
+    /// Those of [`Pool::run`].
+    pub fn run_ranges(
+        &self,
+        tasks: usize,
+        most: usize,
+        task: impl Fn(Range<usize>) + Sync,
+    ) -> Result<()> {
         if std::process::id() != self.process {
             return Err(Error::forked(
                 "the worker threads belong to the process that this one was forked from",
             ));
         }
+        let most = most.max(1);
         if !self.workers.is_empty()
             && tasks > 1
-            && let Some(result) = self.shared.run(self.workers.len(), tasks, &task)
+            && let Some(result) = self.shared.run(self.workers.len(), tasks, most, &task)
         {
             return result.map_err(|message| panicked(&message));
         }
-        catch_unwind(AssertUnwindSafe(|| (0..tasks).for_each(task)))
+        let ranges = (0..tasks).step_by(most).map(|first| first..tasks.min(first + most));
+        catch_unwind(AssertUnwindSafe(|| ranges.for_each(task)))
             .map_err(|payload| panicked(&panic_message(&*payload)))
     }
 }

@@ -12,7 +12,7 @@
 //! the caller's last look at the gate acquires, so the caller sees what the tasks wrote
 //! (all changes in between are read-modify-writes, which keep the release sequences
 //! whole). Claims need no ordering of their own: each task index goes to exactly one
-//! participant because it comes from one atomic addition to the cursor of one share.
+//! participant because it lies in the range of one atomic addition to the cursor of one share.
 //!
 //! `tests/loom` runs this file in every order in which the steps of a few threads can come.
 
@@ -48,14 +48,16 @@ const GENERATION: u32 = 1 << 13;
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// A task of a region: called with its number.
-pub(crate) type Task<'a> = dyn Fn(usize) + Sync + 'a;
+/// The tasks of a region: called with the numbers of some.
+pub(crate) type Task<'a> = dyn Fn(Range<usize>) + Sync + 'a;
 
 /// The tasks of a region, with the closure's lifetime erased.
 #[derive(Clone, Copy)]
 struct Region {
     task: *const Task<'static>,
     tasks: usize,
+    /// The most tasks of one call.
+    most: usize,
     /// The threads that have shares, the caller's included.
     threads: usize,
 }
@@ -91,22 +93,21 @@ impl Regions {
         }
     }
 
-    /// Does `tasks` tasks on this thread and those of the `workers` first workers that come, and
-    /// returns when all are done: the message of the first panic, if there was one. `None`:
-    /// another caller has the workers, and nothing was done.
+    /// Does `tasks` tasks, at most `most` in one call of `task`, on this thread and those of the
+    /// `workers` first workers that come, and returns when all are done: the message of the first
+    /// panic, if there was one. `None`: another caller has the workers, and nothing was done.
     pub(crate) fn run(
         &self,
         workers: usize,
         tasks: usize,
+        most: usize,
         task: &Task,
     ) -> Option<Result<(), String>> {
         if self.busy.swap(true, Ordering::Acquire) {
             return None;
         }
-        let threads = workers + 1;
-        self.open(tasks, task, threads);
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.claim(0, threads, tasks, task)))
-        {
+        let region = self.open(tasks, most, task, workers + 1);
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.claim(0, region, task))) {
             self.record_panic(&*payload);
         }
         self.close();
@@ -116,13 +117,14 @@ impl Regions {
     }
 
     /// Opens a region. The caller holds `busy`.
-    fn open(&self, tasks: usize, task: &Task, threads: usize) {
+    fn open(&self, tasks: usize, most: usize, task: &Task, threads: usize) -> Region {
         // SAFETY: only the lifetime changes; the module comment says why no use outlives it.
         let task: *const Task<'static> =
             unsafe { std::mem::transmute::<&Task, &'static Task<'static>>(task) };
+        let region = Region { task, tasks, most, threads };
         // SAFETY: `busy` keeps other callers out, and the gate is closed with nobody
         // inside, so that no worker looks at the cell.
-        unsafe { self.region.set(Some(Region { task, tasks, threads })) };
+        unsafe { self.region.set(Some(region)) };
         for (thread, cursor) in self.cursors.iter().take(threads).enumerate() {
             cursor.0.store(share(thread, threads, tasks).start, Ordering::Relaxed);
         }
@@ -135,6 +137,7 @@ impl Regions {
             let useful = sleepers.min(tasks - 1).min(threads - 1);
             futex::wake(&self.gate.0, useful as u32, futex::WORKERS);
         }
+        region
     }
 
     /// Closes the region and waits until the workers inside have left.
@@ -157,17 +160,25 @@ impl Regions {
         }
     }
 
-    /// Does tasks until none is left: those of this thread's share, then of the others'.
-    fn claim(&self, thread: usize, threads: usize, tasks: usize, task: &Task) {
+    /// Does tasks until none is left: those of this thread's share, then of the others'. Where
+    /// calls may be of several tasks, each is of half of what a share has left, so that calls are
+    /// few and all threads end together still.
+    fn claim(&self, thread: usize, region: Region, task: &Task) {
+        let Region { tasks, most, threads, .. } = region;
         for owner in (thread..threads).chain(0..thread) {
             let (cursor, end) = (&self.cursors[owner].0, share(owner, threads, tasks).end);
-            // A look before the addition leaves the line of a finished share in peace.
-            while cursor.load(Ordering::Relaxed) < end {
-                let n = cursor.fetch_add(1, Ordering::Relaxed);
-                if n >= end {
+            loop {
+                // A look before the addition leaves the line of a finished share in peace.
+                let left = end.saturating_sub(cursor.load(Ordering::Relaxed));
+                if left == 0 {
                     break;
                 }
-                task(n);
+                let count = left.div_ceil(2).min(most);
+                let first = cursor.fetch_add(count, Ordering::Relaxed);
+                if first >= end {
+                    break;
+                }
+                task(first..end.min(first + count));
             }
         }
     }
@@ -179,10 +190,10 @@ impl Regions {
             // SAFETY: this worker is counted in, so that the region is neither replaced
             // nor left before it counts itself out below.
             let region = unsafe { self.region.get() };
-            if let Some(Region { task, tasks, threads }) = region {
+            if let Some(region) = region {
                 // SAFETY: as above: the caller keeps the closure until all have left.
-                let task = unsafe { &*task };
-                let claim = || self.claim(thread, threads, tasks, task);
+                let task = unsafe { &*region.task };
+                let claim = || self.claim(thread, region, task);
                 if let Err(payload) = catch_unwind(AssertUnwindSafe(claim)) {
                     self.record_panic(&*payload);
                 }

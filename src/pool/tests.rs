@@ -1,4 +1,5 @@
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,25 @@ fn each_task_runs_once() {
             let mut counts = vec![0u32; tasks];
             pool.run_parts(&mut counts, |n, count| *count += n as u32 + 1).unwrap();
             assert!(counts.iter().enumerate().all(|(n, &count)| count == n as u32 + 1));
+        }
+    }
+}
+
+/// So it does where a call may be for several, of which no thread takes more than half of what a
+/// share has left.
+#[test]
+fn ranges_of_tasks_run_once() {
+    for threads in [1, 2, 3, 7] {
+        let pool = Pool::new(threads).unwrap();
+        for round in 0..3000 {
+            let (tasks, most) = (round % 37, round % 11);
+            let counts: Vec<_> = (0..tasks).map(|_| AtomicU32::new(0)).collect();
+            pool.run_ranges(tasks, most, |range| {
+                assert!(!range.is_empty() && range.len() <= most.max(1));
+                counts[range].iter().for_each(|count| _ = count.fetch_add(1, Ordering::Relaxed));
+            })
+            .unwrap();
+            assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == 1));
         }
     }
 }

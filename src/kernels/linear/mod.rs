@@ -47,7 +47,7 @@ use crate::pool::SharedMut;
 pub use ahead::Ahead;
 use ahead::{Asks, Part};
 use narrow::{Narrow, Rounded, with_rounded};
-use runs::Share;
+use runs::{Runs, Share};
 use scratch::with_scratch;
 pub use short::{SHORT_BLOCK, ShortRows, linear_rows};
 pub use upper::{BoundInputs, largest_of_tiles, linear_tiles, upper_bounds};
@@ -100,6 +100,9 @@ const DIRECT_BYTES: usize = 64 << 10;
 const PANEL_ROWS: usize = 60;
 /// Most elements of a panel (384 KiB) of more than 12 rows.
 const PANEL_ELEMENTS: usize = 96 << 10;
+
+/// Most tasks of one token that are done in one call: half a megabyte and more.
+const JOINED_TASKS: usize = 8;
 
 /// Most jobs of one call; it spares an allocation.
 const MAX_JOBS: usize = 8;
@@ -168,11 +171,10 @@ fn linear_of(c: &Compute, input: Input, jobs: &mut [Job]) {
         tasks += share.tasks();
     }
     let asks = asks(c, &input, products.iter().flatten());
-    c.run(tasks, |task| {
-        let product = products.iter().flatten().rfind(|p| p.first_task <= task);
-        if let Some(product) = product {
-            let asks = asks.as_ref().map(|asks| asks.part(task, tasks));
-            product.compute(c, &Input { asks, ..input }, task);
+    c.run_ranges(tasks, most_tasks(&input), |range| {
+        let asks = asks.as_ref().map(|asks| asks.part(range.start, tasks));
+        for product in products.iter().flatten() {
+            product.compute(c, &Input { asks, ..input }, range.clone());
         }
     });
 }
@@ -200,11 +202,18 @@ pub fn linear_swiglu(
         let share = share(c, &input, &gate, 2);
         let product = Product { first_task: 0, share, matrix: gate, up: Some(up), out };
         let asks = asks(c, &input, [&product]);
-        c.run(share.tasks(), |task| {
-            let asks = asks.as_ref().map(|asks| asks.part(task, share.tasks()));
-            product.compute(c, &Input { asks, ..input }, task);
+        c.run_ranges(share.tasks(), most_tasks(&input), |range| {
+            let asks = asks.as_ref().map(|asks| asks.part(range.start, share.tasks()));
+            product.compute(c, &Input { asks, ..input }, range);
         });
     });
+}
+
+/// How many tasks are done in one call at most. With one token, where the memory's speed
+/// counts, each call costs what it takes until the memory is busy again; with several, inputs
+/// and sums of one task are as much as the caches hold.
+fn most_tasks(input: &Input) -> usize {
+    if input.tokens == 1 { JOINED_TASKS } else { 1 }
 }
 
 /// What a region of `products` asks for.
@@ -360,9 +369,19 @@ struct Product<'a> {
 }
 
 impl Product<'_> {
-    /// The rows of one task, for all tokens.
-    fn compute(&self, c: &Compute, input: &Input, task: usize) {
-        let runs = self.share.runs(task - self.first_task);
+    /// The rows of those of the tasks `tasks` of the region that are this product's, for all
+    /// tokens.
+    fn compute(&self, c: &Compute, input: &Input, tasks: Range<usize>) {
+        let of_product = |task: usize| task.saturating_sub(self.first_task);
+        let mut left = of_product(tasks.start)..of_product(tasks.end).min(self.share.tasks());
+        while !left.is_empty() {
+            let runs;
+            (runs, left) = self.share.runs(left);
+            self.compute_runs(c, input, runs);
+        }
+    }
+
+    fn compute_runs(&self, c: &Compute, input: &Input, runs: Runs) {
         with_scratch(|scratch| {
             if let (Weights::Tiles(format, _), Some(quantized)) =
                 (self.matrix.weights, input.quantized)

@@ -83,16 +83,21 @@ impl Share {
         self.split().1
     }
 
-    /// The rows of task `task`.
-    pub fn runs(&self, task: usize) -> Runs {
-        let of_runs = self.split().0;
-        if task < of_runs {
-            let first = task * self.step;
-            let count = self.step.min(self.quarter - first);
-            return Runs { first, count, many: STREAMS, apart: self.quarter };
+    /// The rows of the first of the tasks `tasks`, together with those of as many that follow
+    /// as lie behind them; and the tasks that are left.
+    pub fn runs(&self, tasks: Range<usize>) -> (Runs, Range<usize>) {
+        let (of_runs, all) = self.split();
+        if tasks.start < of_runs {
+            let end = tasks.end.min(of_runs);
+            let first = tasks.start * self.step;
+            let count = self.quarter.min(end * self.step) - first;
+            return (Runs { first, count, many: STREAMS, apart: self.quarter }, end..tasks.end);
         }
-        let first = STREAMS * self.quarter + (task - of_runs) * self.step;
-        Runs { first, count: self.step.min(self.rows - first), many: 1, apart: 0 }
+        let end = tasks.end.min(all);
+        let at = |task: usize| STREAMS * self.quarter + (task - of_runs) * self.step;
+        let first = at(tasks.start);
+        let count = self.rows.min(at(end)) - first;
+        (Runs { first, count, many: 1, apart: 0 }, end..tasks.end)
     }
 }
 
@@ -105,16 +110,26 @@ mod tests {
         for rows in (0..300).chain([1023, 1024, 3584, 6144, 248_320]) {
             for step in [8, 16, 48, 256] {
                 for share in [Share::whole(rows, step), Share::in_runs(rows, step)] {
-                    let mut seen = vec![0; rows];
-                    for task in 0..share.tasks() {
-                        let runs = share.runs(task);
-                        assert!(runs.count > 0 && (runs.many == 1 || runs.many == STREAMS));
-                        assert!(runs.many == 1 || runs.count.is_multiple_of(UNIT));
-                        for run in 0..runs.many {
-                            seen[runs.run(run)].iter_mut().for_each(|n| *n += 1);
+                    for joined in [1, 3, 1000] {
+                        let mut seen = vec![0; rows];
+                        for first in (0..share.tasks()).step_by(joined) {
+                            let mut left = first..share.tasks().min(first + joined);
+                            while !left.is_empty() {
+                                let runs;
+                                (runs, left) = share.runs(left);
+                                assert!(runs.count > 0);
+                                assert!(runs.many == 1 || runs.many == STREAMS);
+                                assert!(runs.many == 1 || runs.count.is_multiple_of(UNIT));
+                                for run in 0..runs.many {
+                                    seen[runs.run(run)].iter_mut().for_each(|n| *n += 1);
+                                }
+                            }
                         }
+                        assert!(
+                            seen.iter().all(|&n| n == 1),
+                            "{rows} rows, {step} a task, {joined} in one: {share:?}"
+                        );
                     }
-                    assert!(seen.iter().all(|&n| n == 1), "{rows} rows, {step} a task: {share:?}");
                 }
             }
         }

@@ -31,6 +31,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::JOINED_TASKS;
 use super::planes::column_of;
 use super::runs::{AHEAD, Runs, STREAMS, Share};
 use super::tiles::{self, Rows, Work};
@@ -135,16 +136,20 @@ pub fn upper_bounds(
         }
         let x = quantized.values(0);
         let bounds = Bounds { matrix, tiles, x, inputs, tokens, out: SharedMut::new(out) };
-        c.run(share.tasks(), |task| {
-            let runs = share.runs(task);
-            let good = dispatch_dots!(c.integers, d => {
-                match format.is_int8() {
-                    true => bounds.rows::<_, Nibbles>(d, runs),
-                    false => bounds.rows::<_, Quarters>(d, runs),
+        let most = if tokens == 1 { JOINED_TASKS } else { 1 };
+        c.run_ranges(share.tasks(), most, |mut left| {
+            while !left.is_empty() {
+                let runs;
+                (runs, left) = share.runs(left);
+                let good = dispatch_dots!(c.integers, d => {
+                    match format.is_int8() {
+                        true => bounds.rows::<_, Nibbles>(d, runs),
+                        false => bounds.rows::<_, Quarters>(d, runs),
+                    }
+                });
+                if !good {
+                    finite.store(false, Ordering::Relaxed);
                 }
-            });
-            if !good {
-                finite.store(false, Ordering::Relaxed);
             }
         });
     });

@@ -1,5 +1,6 @@
 //! What is tried in every order.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
@@ -32,9 +33,11 @@ impl Written {
         Self((0..tasks).map(|_| UnsafeCell::new(0)).collect())
     }
 
-    fn add(&self, n: usize) {
-        // SAFETY: each task has a cell of its own, and the caller looks when all are done.
-        self.0[n].with_mut(|place| unsafe { *place += 1 });
+    fn add(&self, tasks: Range<usize>) {
+        for cell in &self.0[tasks] {
+            // SAFETY: each task has a cell of its own, and the caller looks when all are done.
+            cell.with_mut(|place| unsafe { *place += 1 });
+        }
     }
 
     fn values(&self) -> Vec<u32> {
@@ -65,11 +68,24 @@ fn regions_in_a_row() {
         let threads = workers(&regions, 1);
         for _ in 0..2 {
             let written = Written::new(2);
-            regions.run(1, 2, &|n| written.add(n)).unwrap().unwrap();
+            regions.run(1, 2, 1, &|tasks| written.add(tasks)).unwrap().unwrap();
             assert_eq!(written.values(), [1, 1]);
             // The region is over: nobody looks at what it borrowed any more.
             drop(written);
         }
+        end(&regions, threads);
+    });
+}
+
+/// Tasks that may go together: the halves of what a share has left.
+#[test]
+fn ranges_of_tasks() {
+    check(Some(2), || {
+        let regions = Arc::new(Regions::new(2));
+        let threads = workers(&regions, 1);
+        let written = Written::new(5);
+        regions.run(1, 5, 2, &|tasks| written.add(tasks)).unwrap().unwrap();
+        assert_eq!(written.values(), [1; 5]);
         end(&regions, threads);
     });
 }
@@ -81,7 +97,7 @@ fn two_workers() {
         let regions = Arc::new(Regions::new(3));
         let threads = workers(&regions, 2);
         let written = Written::new(3);
-        regions.run(2, 3, &|n| written.add(n)).unwrap().unwrap();
+        regions.run(2, 3, 1, &|tasks| written.add(tasks)).unwrap().unwrap();
         assert_eq!(written.values(), [1, 1, 1]);
         end(&regions, threads);
     });
@@ -105,10 +121,10 @@ fn a_panic() {
     check(Some(3), || {
         let regions = Arc::new(Regions::new(2));
         let threads = workers(&regions, 1);
-        let result = regions.run(1, 2, &|n| assert!(n != 1, "one"));
+        let result = regions.run(1, 2, 1, &|tasks| assert!(!tasks.contains(&1), "one"));
         assert_eq!(result, Some(Err("one".to_owned())));
         let written = Written::new(2);
-        regions.run(1, 2, &|n| written.add(n)).unwrap().unwrap();
+        regions.run(1, 2, 1, &|tasks| written.add(tasks)).unwrap().unwrap();
         assert_eq!(written.values(), [1, 1]);
         end(&regions, threads);
     });
@@ -124,9 +140,9 @@ fn two_callers() {
         let threads = workers(&regions, 1);
         let call = |regions: &Regions| {
             let written = Written::new(2);
-            match regions.run(1, 2, &|n| written.add(n)) {
+            match regions.run(1, 2, 1, &|tasks| written.add(tasks)) {
                 Some(result) => result.unwrap(),
-                None => (0..2).for_each(|n| written.add(n)),
+                None => written.add(0..2),
             }
             assert_eq!(written.values(), [1, 1]);
         };
@@ -146,12 +162,12 @@ fn call(regions: &Regions, handle: &CancelHandle, written: &Written) -> crate::R
     let compute = || {
         handle.check()?;
         let flag = handle.flag();
-        let task = |n| {
+        let task = |tasks| {
             if !flag.is_set() {
-                written.add(n);
+                written.add(tasks);
             }
         };
-        regions.run(1, 2, &task).unwrap().unwrap();
+        regions.run(1, 2, 1, &task).unwrap().unwrap();
         if flag.is_set() { Err(Error::cancelled("cancelled")) } else { Ok(()) }
     };
     handle.settle(compute())
