@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use qwen35::dispatch;
 use qwen35::kernels::simd::{Isa, LANES, Simd};
 use qwen35::kernels::{
-    AttentionShape, Buffer, Cancel, Compute, ConvTaps, DeltaInputs, DeltaRow, DeltaShape,
-    DeltaState, DeltaTarget, DeltaWeights, KvElement, KvPages, KvShape, MOST_CHANGES, Parts,
-    attention, causal_conv_silu, delta_rule, delta_step,
+    AttentionShape, Buffer, Cancel, Compute, ConvTaps, DeltaAfter, DeltaInputs, DeltaRow,
+    DeltaShape, DeltaState, DeltaTarget, DeltaWeights, KvElement, KvPages, KvShape, MOST_CHANGES,
+    Parts, attention, causal_conv_silu, delta_rule, delta_step,
 };
 use qwen35::pool::{Pool, SharedMut};
 
@@ -162,12 +162,12 @@ impl Bench<'_> {
             state.copy_from_slice(&numbers(layers * shape.state_len(), 0.1));
             state
         });
-        for tokens in [1, 2, 4, 8, 64, 256] {
+        for tokens in [4, 8, 64, 256] {
             let qkv = numbers(tokens * shape.qkv_width(), 1.0);
             let g: Vec<f32> = numbers(tokens * 16, 0.5).iter().map(|x| -x.abs()).collect();
             let beta: Vec<f32> = numbers(tokens * 16, 1.0).iter().map(|x| x.abs()).collect();
             let mut out = vec![0.0; tokens * 16 * 128];
-            let work = (layers * tokens * shape.state_len() * 4) as f64;
+            let work = (layers * tokens * shape.state_len() * 13 / 4) as f64;
             let bytes = (layers * shape.state_len() * 8) as f64;
             let name = format!("delta rule, {tokens} tokens, per layer-token");
             self.report(&name, layers * tokens, work, bytes, || {
@@ -183,7 +183,7 @@ impl Bench<'_> {
                         &g,
                         &beta,
                         before,
-                        after,
+                        DeltaAfter { base: after, changes: Default::default() },
                         &mut out,
                     );
                 }
@@ -192,8 +192,8 @@ impl Bench<'_> {
         }
     }
 
-    /// One token of each of some sequences, in all layers: three tokens in turn, one of which
-    /// writes the states.
+    /// One token of each of some sequences, in all layers: those of a block in turn, the last of
+    /// which writes the states.
     fn step(&self) {
         let shape = DeltaShape { key_heads: 16, value_heads: 16, key_dim: 128, value_dim: 128 };
         let (layers, width, values) = (18, shape.qkv_width(), 16 * 128);
@@ -225,10 +225,14 @@ impl Bench<'_> {
             let (projected, z, gates) = (numbers(width, 1.0), numbers(values, 1.0), vec![0.5; 16]);
             let mut kept = vec![vec![0.0; width]; sequences];
             let mut outs = vec![vec![0.0; values]; sequences];
-            let work = ((2 + 4 + 6 + 6) * layers * sequences * shape.state_len()) as f64;
-            let bytes = (layers * sequences * shape.state_len() * 16) as f64;
-            self.report(&name, 3 * layers * sequences, work, bytes, || {
-                for (made, layer) in (0..3).flat_map(|made| (0..layers).map(move |l| (made, l))) {
+            let tokens = MOST_CHANGES + 1;
+            let len = layers * sequences * shape.state_len();
+            let (work, bytes) =
+                ((tokens * 2 * len + (1 + tokens) * len) as f64, 4 * len * (tokens + 1));
+            self.report(&name, tokens * layers * sequences, work, bytes as f64, || {
+                for (made, layer) in
+                    (0..tokens).flat_map(|made| (0..layers).map(move |l| (made, l)))
+                {
                     let (len, change) = (shape.state_len(), shape.change_len());
                     let rows: Vec<_> = (0..sequences)
                         .zip(after.iter_mut().zip(&mut kept).zip(&mut outs))

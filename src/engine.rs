@@ -298,14 +298,6 @@ impl Model {
         Ok(&self.engine()?.network)
     }
 
-    /// What computes.
-    ///
-    /// # Errors
-    /// `InvalidState` when only the tokenizer was opened.
-    pub(crate) fn instruction_set(&self) -> Result<Isa> {
-        Ok(self.engine()?.isa)
-    }
-
     fn engine(&self) -> Result<&Engine> {
         self.inner.engine.as_ref().ok_or_else(|| {
             Error::invalid_state("this model was opened without its weights (tokenizer only)")

@@ -10,8 +10,9 @@ use std::process::Command;
 /// Functions that may hold them, by the beginning or a part of their names: the kernels, which
 /// are entered through the value that proves the instruction set, and functions of other
 /// crates that choose at run time in the same manner.
-const GUARDED: [&str; 8] = [
+const GUARDED: [&str; 9] = [
     "as qwen35::kernels::simd::Simd>::run::enter",
+    "as qwen35::kernels::simd::Simd>::run_alone::enter",
     "as qwen35::kernels::quantized::dots::Dots>::run::enter",
     "qwen35::kernels::simd::avx",
     "qwen35::kernels::linear::narrow::",

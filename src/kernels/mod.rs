@@ -39,8 +39,8 @@ pub(crate) use buffer::{as_bytes, as_bytes_mut};
 pub use cancel::Cancel;
 pub use conv::{ConvTaps, causal_conv_silu};
 pub use delta::{
-    DeltaInputs, DeltaRow, DeltaShape, DeltaState, DeltaTarget, DeltaWeights, MOST_CHANGES,
-    ahead_of_step, delta_rule, delta_step, settle,
+    DeltaAfter, DeltaInputs, DeltaRow, DeltaShape, DeltaState, DeltaTarget, DeltaWeights,
+    MOST_CHANGES, ahead_of_step, delta_after, delta_rule, delta_step,
 };
 pub use elementwise::*;
 pub use kv::{KvElement, KvPages, KvShape, PAGE_TOKENS};

@@ -88,7 +88,7 @@ fn mix(
     let heads = tokens * config.linear_num_value_heads;
     let projected = &ws.projected[..channels];
     let before = committed.layer(shape, index);
-    let after = ws.pending.after_some(shape, index, projected)?;
+    let after = ws.pending.after_some(committed, shape, index, projected)?;
     let inputs = DeltaInputs::Projected(projected, &weights.conv_taps, before.history);
     let (a, b) = (&ws.a[..heads], &ws.b[..heads]);
     let (g, beta) = (&mut ws.g[..heads], &mut ws.beta[..heads]);

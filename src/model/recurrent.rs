@@ -1,15 +1,15 @@
 //! What the linear layers of a sequence remember: of fixed size, whatever its length.
 //!
 //! It cannot be cut back to an earlier position, only kept beforehand. It is made of pieces that
-//! are never changed once a pass is committed: states, what single tokens have changed of them
-//! since (see [`delta_step`](crate::kernels::delta_step)), and inputs of the convolution. A pass
-//! shares with the state before it what stays as it was, and writes the other pieces anew.
+//! are never changed once a pass is committed: states before a block of four tokens, what the
+//! tokens of that block have changed so far (see [`DeltaState`]), and inputs of the convolution. A
+//! pass shares with the state before it what stays as it was, and writes the other pieces anew.
 
 use std::sync::Arc;
 
 use crate::checkpoint::{Config, LayerKind};
 use crate::kernels::{
-    Buffer, DeltaShape, DeltaState, DeltaTarget, Isa, MOST_CHANGES, Parts, settle,
+    Buffer, DeltaAfter, DeltaShape, DeltaState, DeltaTarget, MOST_CHANGES, Parts, delta_after,
 };
 use crate::pool::SharedMut;
 use crate::{Error, Result};
@@ -54,14 +54,24 @@ impl RecurrentShape {
         Self { layers, delta: heads.state_len(), conv, heads }
     }
 
-    /// Bytes of a [`Recurrent`] of this shape without changes, which is what is saved of it.
+    /// Bytes of a [`Recurrent`] of this shape without changes.
     pub fn bytes(&self) -> usize {
         self.layers * (self.delta + self.conv) * size_of::<f32>()
     }
 
+    /// Changes of a state after `computed` tokens: blocks begin at fixed positions.
+    pub fn changes_after(computed: u64) -> usize {
+        (computed % (MOST_CHANGES as u64 + 1)) as usize
+    }
+
+    /// Bytes of a change.
+    pub fn change_bytes(&self) -> usize {
+        self.layers * self.heads.change_len() * size_of::<f32>()
+    }
+
     /// Bytes of a [`Recurrent`] of this shape at most.
     pub fn most_bytes(&self) -> usize {
-        self.bytes() + MOST_CHANGES * self.layers * self.heads.change_len() * size_of::<f32>()
+        self.bytes() + MOST_CHANGES * self.change_bytes()
     }
 
     /// Rows of convolution history.
@@ -151,12 +161,15 @@ impl Recurrent {
         spare: &mut Spare,
     ) -> Result<()> {
         self.give_back(spare);
-        if tokens == 1 && before.changes.len() < MOST_CHANGES {
+        let (changes, writes) = delta_after(before.changes.len(), tokens);
+        if writes {
+            self.delta = Some(spare.take(shape.layers * shape.delta, DELTA)?);
+        } else {
             self.delta.clone_from(&before.delta);
             self.changes.extend(before.changes.iter().cloned());
+        }
+        for _ in 0..changes {
             self.changes.push(spare.take(shape.layers * shape.heads.change_len(), DELTA)?);
-        } else {
-            self.delta = Some(spare.take(shape.layers * shape.delta, DELTA)?);
         }
         let fresh = tokens.min(shape.rows());
         self.conv.extend(before.conv[fresh..].iter().cloned());
@@ -178,10 +191,6 @@ impl Recurrent {
             Some(delta) => delta,
             None => &[],
         }
-    }
-
-    fn delta_mut(&mut self) -> Result<&mut Arc<Buffer<f32>>> {
-        self.delta.as_mut().ok_or_else(|| Error::internal("a state without memory"))
     }
 
     /// Layer `layer` of the linear ones.
@@ -216,7 +225,7 @@ impl Recurrent {
             (None, Some(delta)) => {
                 DeltaTarget::State(SharedMut::new(part_of(delta, layer, shape.delta)?))
             }
-            (None, None) => return Err(Error::internal("a state without memory")),
+            (None, None) => return Err(no_memory()),
         };
         let kept: &mut [f32] = match conv.last_mut() {
             Some(row) => part_of(row, layer, shape.heads.qkv_width())?,
@@ -225,46 +234,54 @@ impl Recurrent {
         Ok((target, SharedMut::new(kept)))
     }
 
-    /// Where layer `layer` of the linear ones goes after several tokens: the states, and as
-    /// many of the last inputs of the convolution as there is history of. It was made by
-    /// [`Recurrent::follow`].
+    /// Where layer `layer` of the linear ones goes after several tokens behind `before`. The last
+    /// of their `inputs` of the convolution are kept, as many as there is history of. It was made
+    /// by [`Recurrent::follow`].
     ///
     /// # Errors
     /// As [`Recurrent::after_one`].
     pub(super) fn after_some(
         &mut self,
+        before: &Self,
         shape: RecurrentShape,
         layer: usize,
         inputs: &[f32],
-    ) -> Result<&mut [f32]> {
+    ) -> Result<DeltaAfter<'_>> {
         let channels = shape.heads.qkv_width();
-        let rows = inputs.chunks_exact(channels.max(1)).rev();
-        for (row, input) in self.conv.iter_mut().rev().zip(rows) {
+        let rows = inputs.chunks_exact(channels.max(1));
+        let (fresh, writes) = delta_after(before.changes.len(), rows.len());
+        for (row, input) in self.conv.iter_mut().rev().zip(rows.rev()) {
             part_of(row, layer, channels)?.copy_from_slice(input);
         }
-        part_of(self.delta_mut()?, layer, shape.delta)
+        let mut after = DeltaAfter { base: &mut [], changes: Default::default() };
+        if writes {
+            let delta = self.delta.as_mut().ok_or_else(no_memory)?;
+            after.base = part_of(delta, layer, shape.delta)?;
+        }
+        let kept = self.changes.len().saturating_sub(fresh);
+        for (to, change) in after.changes.iter_mut().zip(&mut self.changes[kept..]) {
+            *to = part_of(change, layer, shape.heads.change_len())?;
+        }
+        Ok(after)
+    }
+
+    /// How many changes it has.
+    pub fn changes(&self) -> usize {
+        self.changes.len()
     }
 
     /// Calls `put` with all that a saved session holds of it, part after part: the states of
-    /// each layer, then the history of each.
+    /// each layer and its changes, then the history of each.
     ///
     /// # Errors
-    /// `OutOfMemory`, and those of `put`.
+    /// Those of `put`.
     pub fn store(
         &self,
-        isa: Isa,
         shape: RecurrentShape,
         put: &mut dyn FnMut(&[f32]) -> Result<()>,
     ) -> Result<()> {
-        if self.changes.is_empty() {
-            put(self.delta())?;
-        } else {
-            let mut settled = Buffer::zeroed(shape.delta, DELTA)?;
-            for layer in 0..shape.layers {
-                settle(isa, shape.heads, self.layer(shape, layer).delta, &mut settled);
-                put(&settled)?;
-            }
-        }
+        put(self.delta())?;
+        self.changes.iter().try_for_each(|change| put(change))?;
         for layer in 0..shape.layers {
             let history = self.layer(shape, layer).history;
             (0..history.count()).try_for_each(|row| put(history.get(row)))?;
@@ -272,16 +289,28 @@ impl Recurrent {
         Ok(())
     }
 
-    /// Fills one made by [`Recurrent::zeros`] with what [`Recurrent::store`] has put.
+    /// Fills one made by [`Recurrent::zeros`] with what [`Recurrent::store`] has put of one that
+    /// had `changes` changes.
     ///
     /// # Errors
-    /// `Internal` if it is shared, and those of `get`.
+    /// `Internal` if it is shared or cannot have so many changes, `OutOfMemory`, and those of
+    /// `get`.
     pub fn load(
         &mut self,
         shape: RecurrentShape,
+        changes: usize,
         get: &mut dyn FnMut(&mut [f32]) -> Result<()>,
     ) -> Result<()> {
-        get(Arc::get_mut(self.delta_mut()?).ok_or_else(shared)?)?;
+        if changes > MOST_CHANGES || !self.changes.is_empty() {
+            return Err(Error::internal("changes of a saved state"));
+        }
+        let delta = self.delta.as_mut().ok_or_else(no_memory)?;
+        get(Arc::get_mut(delta).ok_or_else(shared)?)?;
+        for _ in 0..changes {
+            let mut change = Buffer::zeroed(shape.layers * shape.heads.change_len(), DELTA)?;
+            get(&mut change)?;
+            self.changes.push(Arc::new(change));
+        }
         for layer in 0..shape.layers {
             for row in &mut self.conv {
                 get(part_of(row, layer, shape.heads.qkv_width())?)?;
@@ -310,6 +339,10 @@ const CONV: &str = "the convolution state";
 fn part_of(piece: &mut Arc<Buffer<f32>>, n: usize, len: usize) -> Result<&mut [f32]> {
     let piece = Arc::get_mut(piece).ok_or_else(shared)?;
     Ok(&mut piece[n * len..(n + 1) * len])
+}
+
+fn no_memory() -> Error {
+    Error::internal("a state without memory")
 }
 
 fn shared() -> Error {

@@ -1,27 +1,27 @@
-//! What single tokens change of a state, kept beside it.
+//! What the tokens of a block that is not complete change of a state, kept beside it.
 //!
 //! A token multiplies the state of a head with its decay and adds the product of a column and a
-//! row: 257 numbers at 128 rows and columns, where the state has 16,384. So one token after the
-//! other does not write the state: the change is put down, and whoever reads the state makes
-//! the changes in registers on the way, by the very operations that writing it would have
-//! taken. With every third token the state is written, and the changes are forgotten. Of six
-//! passes through memory, two are saved.
+//! row: 257 numbers at 128 rows and columns, where the state has 16,384. The state is written once
+//! for a block of tokens (see `block`); until then what each of them changes is put down, and
+//! whoever reads the state adds what that makes of his products.
 
 use super::DeltaShape;
-use crate::dispatch;
+use super::block::BLOCK_TOKENS;
 use crate::kernels::buffer::Parts;
-use crate::kernels::simd::{Isa, LANES, Simd};
+use crate::kernels::simd::LANES;
+use crate::pool::SharedMut;
 
-/// Most changes beside a state: each costs those who read it two operations for each of its
-/// elements.
-pub const MOST_CHANGES: usize = 2;
+/// Most changes beside a state.
+pub const MOST_CHANGES: usize = BLOCK_TOKENS - 1;
 
 /// The states of a layer.
 #[derive(Clone, Copy)]
 pub struct DeltaState<'a> {
-    /// `[value_heads, key_dim, value_dim]`, before the changes.
+    /// `[value_heads, key_dim, value_dim]`: before the block of tokens that comes next or has
+    /// been begun.
     pub base: &'a [f32],
-    /// What tokens have changed since, oldest first: [`DeltaShape::change_len`] each.
+    /// What the tokens of that block have changed so far, oldest first:
+    /// [`DeltaShape::change_len`] each.
     pub changes: Parts<'a>,
 }
 
@@ -81,30 +81,40 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Writes the states of a layer, the changes made, to `out`.
-///
-/// # Panics
-/// When a length is not as `shape` says.
-pub fn settle(isa: Isa, shape: DeltaShape, state: DeltaState, out: &mut [f32]) {
-    shape.check();
-    state.check(shape);
-    out.copy_from_slice(state.base);
-    for n in 0..state.changes.count() {
-        let change = Change::new(shape, state.changes.get(n));
-        dispatch!(isa, s => apply(s, shape, change, out));
-    }
+/// Where the states of a layer after some tokens go.
+pub struct DeltaAfter<'a> {
+    /// Those before the last block begun, `[value_heads, key_dim, value_dim]`; empty where that is
+    /// the block that was begun before these tokens.
+    pub base: &'a mut [f32],
+    /// The changes by these tokens since, oldest first, [`DeltaShape::change_len`] each; those
+    /// that are not needed are empty.
+    pub changes: [&'a mut [f32]; MOST_CHANGES],
 }
 
-#[inline(always)]
-fn apply<S: Simd>(s: S, shape: DeltaShape, change: Change, states: &mut [f32]) {
-    for (head, state) in states.chunks_exact_mut(shape.key_dim * shape.value_dim).enumerate() {
-        let (decay, delta) = (s.splat(change.decay(head)), change.delta(head));
-        let key = change.key(head / shape.group());
-        for (row, key) in state.chunks_exact_mut(shape.value_dim).zip(key) {
-            for (x, delta) in row.chunks_mut(LANES).zip(delta.chunks(LANES)) {
-                let kept = s.mul(decay, s.load_part(x));
-                s.store_part(x, s.mul_add(s.splat(*key), s.load_part(delta), kept));
-            }
+/// How many of `tokens` tokens behind `changes` changes leave changes of their own, and whether
+/// the states are written.
+pub fn delta_after(changes: usize, tokens: usize) -> (usize, bool) {
+    let all = changes + tokens;
+    if all < BLOCK_TOKENS { (tokens, false) } else { (all % BLOCK_TOKENS, true) }
+}
+
+/// As [`DeltaAfter`], for tasks that each write a part.
+pub(super) struct Shared<'a> {
+    pub base: SharedMut<'a, f32>,
+    pub changes: [SharedMut<'a, f32>; MOST_CHANGES],
+}
+
+impl<'a> DeltaAfter<'a> {
+    /// Panics unless it fits `tokens` tokens behind `before`.
+    pub(super) fn check(&self, shape: DeltaShape, before: DeltaState, tokens: usize) {
+        let (changes, writes) = delta_after(before.changes.count(), tokens);
+        assert_eq!(self.base.len(), if writes { shape.state_len() } else { 0 });
+        for (n, change) in self.changes.iter().enumerate() {
+            assert_eq!(change.len(), if n < changes { shape.change_len() } else { 0 });
         }
+    }
+
+    pub(super) fn share(self) -> Shared<'a> {
+        Shared { base: SharedMut::new(self.base), changes: self.changes.map(SharedMut::new) }
     }
 }

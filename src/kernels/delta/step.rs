@@ -6,14 +6,16 @@
 //! takes a few heads that lie far from each other, of several sequences where there are some,
 //! and while it computes them, those of the next task are on their way into the second-level
 //! cache, line by line of all in turn. What a token changes is put down beside the state (see
-//! `change`); only every third token writes it.
-#![allow(clippy::needless_range_loop)] // the loops over registers, see `linear::direct`
+//! `change`); only the last token of a block writes it.
+
+mod strip;
 
 use std::cell::RefCell;
 
+use super::block::{BLOCK_TOKENS, Token};
 use super::change::{Change, DeltaState, MOST_CHANGES};
 use super::share::{PLACES, together};
-use super::{DeltaShape, dot, normalise, streams};
+use super::{DeltaShape, dot, normalise};
 use crate::dispatch;
 use crate::kernels::buffer::{Buffer, Parts, Scratch, with_scratch};
 use crate::kernels::conv::{ConvTaps, convolve};
@@ -21,6 +23,8 @@ use crate::kernels::elementwise::gated_rms_norm_row;
 use crate::kernels::simd::{LANES, Simd, fence, prefetch_far};
 use crate::kernels::{Compute, math};
 use crate::pool::SharedMut;
+
+use strip::Strip;
 
 thread_local!(static SCRATCH: Scratch = const { RefCell::new(Buffer::empty()) });
 
@@ -126,21 +130,6 @@ struct Call<'a> {
     together: usize,
     /// Units from one of a task to the next, and tasks.
     apart: usize,
-}
-
-/// Columns of some rows in memory: the first element, and the distance between rows.
-#[derive(Clone, Copy)]
-struct Columns {
-    data: *const f32,
-    stride: usize,
-}
-
-/// The change that a token makes to some columns.
-#[derive(Clone, Copy)]
-struct Update<F, const V: usize> {
-    key: *const f32,
-    decay: F,
-    delta: [F; V],
 }
 
 /// Where the lines to be asked for are.
@@ -274,7 +263,17 @@ impl Call<'_> {
         let (mixed_key, values) = rest.split_at(key_dim);
         normalise(s, mixed_query, 1.0 / (key_dim as f32).sqrt(), query);
         normalise(s, mixed_key, 1.0, key);
-        let product = s.splat(dot(s, key, query));
+        // The block's keys, this one last, and their products with this key and query.
+        let (changes, shape) = (row.before.changes, self.shape);
+        let last = changes.count();
+        let (mut keys, mut with_key) = ([key.as_ptr(); BLOCK_TOKENS], [0.0; BLOCK_TOKENS]);
+        let mut with_query = with_key;
+        for n in 0..last {
+            let before = Change::new(shape, changes.get(n)).key(head);
+            keys[n] = before.as_ptr();
+            (with_key[n], with_query[n]) = (dot(s, before, key), dot(s, before, query));
+        }
+        with_query[last] = dot(s, key, query);
         if let DeltaTarget::Change(change) = &row.target {
             // SAFETY: the key of this head belongs to this unit.
             let to = unsafe { change.part(head * key_dim, key_dim) };
@@ -288,28 +287,33 @@ impl Call<'_> {
                 let to = unsafe { change.part(self.shape.decays_at() + value_head, 1) };
                 to[0] = decay;
             }
+            let mut token = Token::default();
+            for n in 0..last {
+                let gates = (Change::new(shape, changes.get(n)).decay(value_head), 0.0);
+                token = Token::new(n, token, gates, [0.0; BLOCK_TOKENS], [0.0; BLOCK_TOKENS]);
+            }
+            let token = Token::new(last, token, (decay, rate), with_key, with_query);
             // SAFETY: the output of this head belongs to this unit.
             let out = unsafe { row.out.part(value_head * value_dim, value_dim) };
             let value = &values[member * value_dim..][..value_dim];
-            let blocks = value_dim.div_ceil(V * LANES);
-            for block in 0..blocks {
-                let lines = (member * blocks + block) * key_dim * V / PLACES;
+            let strips = value_dim.div_ceil(V * LANES);
+            for strip in 0..strips {
+                let lines = (member * strips + strip) * key_dim * V / PLACES;
                 let mut ahead = ahead;
                 for place in &mut ahead {
                     *place = place.wrapping_add(lines * 64);
                 }
-                let work = Block {
+                let work = Strip {
                     call: self,
                     row,
                     head: value_head,
-                    column: block * V * LANES,
+                    column: strip * V * LANES,
                     key,
                     query,
-                    product,
-                    decay: s.splat(decay),
-                    rate: s.splat(rate),
+                    keys: &keys,
+                    token: &token,
                 };
-                work.compute::<V>(s, value, out, ahead, local);
+                work.compute::<S, V>(s, value, out, ahead, local);
             }
             let z = &row.z[value_head * value_dim..][..value_dim];
             gated_rms_norm_row(s, out, z, self.weights.norm, self.weights.eps);
@@ -325,199 +329,6 @@ impl Call<'_> {
         let g = s.mul(s.load_part(&self.weights.decay[one.clone()]), step);
         let rate = math::sigmoid(s, s.load_part(&row.b[one]));
         (s.to_array(math::exp(s, g))[0], s.to_array(rate)[0])
-    }
-}
-
-/// Some columns of a value head.
-struct Block<'a, S: Simd> {
-    call: &'a Call<'a>,
-    row: &'a DeltaRow<'a>,
-    /// The value head.
-    head: usize,
-    /// The first column.
-    column: usize,
-    key: &'a [f32],
-    query: &'a [f32],
-    product: S::F32,
-    decay: S::F32,
-    rate: S::F32,
-}
-
-impl<S: Simd> Block<'_, S> {
-    /// Reads the state, writes what is read out to `out` and the change, or the state after.
-    #[inline(always)]
-    fn compute<const V: usize>(
-        &self,
-        s: S,
-        value: &[f32],
-        out: &mut [f32],
-        ahead: Next,
-        local: &mut [f32],
-    ) {
-        let Self { row, head, column, .. } = *self;
-        let DeltaShape { key_dim, value_dim, .. } = self.call.shape;
-        let columns = (V * LANES).min(value_dim - column);
-        let whole = columns == V * LANES;
-        let matrix = head * key_dim * value_dim + column;
-        let base = &row.before.base[matrix..];
-        let local = &mut local[..key_dim * V * LANES];
-        if !whole {
-            // A narrow block is computed on a copy that is padded with zeros.
-            for (i, to) in local.chunks_exact_mut(V * LANES).enumerate() {
-                to[..columns].copy_from_slice(&base[i * value_dim..][..columns]);
-                to[columns..].fill(0.0);
-            }
-        }
-        let padded = local.as_mut_ptr();
-        let source = match whole {
-            true => Columns { data: base.as_ptr(), stride: value_dim },
-            false => Columns { data: padded, stride: V * LANES },
-        };
-        let none = Update { key: self.key.as_ptr(), decay: self.decay, delta: [s.splat(0.0); V] };
-        let mut updates = [none; MOST_CHANGES + 1];
-        let changes = row.before.changes;
-        for n in 0..changes.count() {
-            let change = Change::new(self.call.shape, changes.get(n));
-            updates[n].key = change.key(head / self.call.shape.group()).as_ptr();
-            updates[n].decay = s.splat(change.decay(head));
-            let delta = &change.delta(head)[column..column + columns];
-            for v in 0..V {
-                updates[n].delta[v] = s.load_part(delta.get(v * LANES..).unwrap_or(&[]));
-            }
-        }
-        let (key, query) = (self.key, self.query);
-        // SAFETY: `source` holds `key_dim` rows of `V` vectors that nobody writes, and the keys
-        // have as many elements.
-        let (by_key, by_query) = unsafe {
-            match changes.count() {
-                0 => read::<S, V, 0>(s, source, [], key, query, ahead),
-                1 => read::<S, V, 1>(s, source, [updates[0]], key, query, ahead),
-                _ => read::<S, V, 2>(s, source, [updates[0], updates[1]], key, query, ahead),
-            }
-        };
-        let mut delta = none.delta;
-        for v in 0..V {
-            let from = value[column..column + columns].get(v * LANES..).unwrap_or(&[]);
-            let known = s.mul(self.decay, by_key[v]);
-            delta[v] = s.mul(self.rate, s.sub(s.load_part(from), known));
-            let read = s.mul_add(delta[v], self.product, s.mul(self.decay, by_query[v]));
-            if let Some(to) = out[column..column + columns].get_mut(v * LANES..) {
-                s.store_part(to, read);
-            }
-        }
-        match &row.target {
-            DeltaTarget::Change(change) => {
-                let at = self.call.shape.deltas_at() + head * value_dim + column;
-                // SAFETY: the columns of this head belong to this unit.
-                let to = unsafe { change.part(at, columns) };
-                for v in 0..V {
-                    if let Some(to) = to.get_mut(v * LANES..) {
-                        s.store_part(to, delta[v]);
-                    }
-                }
-            }
-            DeltaTarget::State(state) => {
-                updates[MOST_CHANGES].delta = delta;
-                // SAFETY: the columns of this head belong to this unit, and lie within the
-                // states, whose length was checked.
-                let to = unsafe { state.as_mut_ptr().add(matrix) };
-                // SAFETY: as above, and as for `read`. `streams` has looked at what it takes to
-                // write past the caches.
-                unsafe {
-                    if !whole {
-                        write::<S, V, false>(s, source, padded, V * LANES, &updates, key_dim);
-                    } else if streams(self.call.shape, row.before.base, state.as_mut_ptr()) {
-                        write::<S, V, true>(s, source, to, value_dim, &updates, key_dim);
-                    } else {
-                        write::<S, V, false>(s, source, to, value_dim, &updates, key_dim);
-                    }
-                }
-                if !whole {
-                    for (i, from) in local.chunks_exact(V * LANES).enumerate() {
-                        // SAFETY: the columns of this head belong to this unit.
-                        let to = unsafe { state.part(matrix + i * value_dim, columns) };
-                        to.copy_from_slice(&from[..columns]);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// The products of `source`, after `updates`, with `key` and `query`, column by column. Asks
-/// for as many lines ahead as it reads, of each place in turn.
-///
-/// # Safety
-/// `source` holds as many rows of `V` vectors as `key`, `query` and the keys of `updates` have
-/// elements, and nobody writes there.
-#[inline(always)]
-unsafe fn read<S: Simd, const V: usize, const U: usize>(
-    s: S,
-    source: Columns,
-    updates: [Update<S::F32, V>; U],
-    key: &[f32],
-    query: &[f32],
-    ahead: Next,
-) -> ([S::F32; V], [S::F32; V]) {
-    let mut by_key = [s.splat(0.0); V];
-    let mut by_query = by_key;
-    debug_assert_eq!(key.len(), query.len());
-    for i in 0..key.len() {
-        for v in 0..V {
-            let line = i * V + v;
-            prefetch_far(ahead[line % PLACES].wrapping_add(line / PLACES * 64));
-        }
-        // SAFETY: row `i` is there by the contract.
-        unsafe {
-            let (k, q) = (s.splat(*key.get_unchecked(i)), s.splat(*query.get_unchecked(i)));
-            for v in 0..V {
-                let mut x = s.load_ptr(source.data.add(i * source.stride + v * LANES));
-                for u in 0..U {
-                    let kept = s.mul(updates[u].decay, x);
-                    x = s.mul_add(s.splat(*updates[u].key.add(i)), updates[u].delta[v], kept);
-                }
-                by_key[v] = s.mul_add(x, k, by_key[v]);
-                by_query[v] = s.mul_add(x, q, by_query[v]);
-            }
-        }
-    }
-    (by_key, by_query)
-}
-
-/// Writes `source`, after `updates`, to `rows` rows at `to`, `stride` apart; past the caches if
-/// `STREAM`.
-///
-/// # Safety
-/// As for [`read`]; as many rows can be written, which are `source` or do not overlap it. With
-/// `STREAM`, each vector begins at a cache line.
-#[inline(always)]
-unsafe fn write<S: Simd, const V: usize, const STREAM: bool>(
-    s: S,
-    source: Columns,
-    to: *mut f32,
-    stride: usize,
-    updates: &[Update<S::F32, V>; MOST_CHANGES + 1],
-    rows: usize,
-) {
-    // A copy, so that the compiler knows that the stores leave it alone.
-    let updates = *updates;
-    for i in 0..rows {
-        // SAFETY: row `i` is there by the contract.
-        unsafe {
-            for v in 0..V {
-                let mut x = s.load_ptr(source.data.add(i * source.stride + v * LANES));
-                for u in 0..=MOST_CHANGES {
-                    let kept = s.mul(updates[u].decay, x);
-                    x = s.mul_add(s.splat(*updates[u].key.add(i)), updates[u].delta[v], kept);
-                }
-                let to = to.add(i * stride + v * LANES);
-                if STREAM {
-                    s.stream_ptr(to, x);
-                } else {
-                    s.store_ptr(to, x);
-                }
-            }
-        }
     }
 }
 

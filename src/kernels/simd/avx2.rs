@@ -49,6 +49,15 @@ impl Simd for Avx2 {
         unsafe { enter(f) }
     }
     #[inline(always)]
+    fn run_alone<R>(self, f: impl FnOnce() -> R) -> R {
+        #[inline(never)]
+        #[target_feature(enable = "avx2,fma,f16c")]
+        fn enter<R>(f: impl FnOnce() -> R) -> R {
+            f()
+        }
+        unsafe { enter(f) }
+    }
+    #[inline(always)]
     fn splat(self, x: f32) -> Self::F32 {
         unsafe { (_mm256_set1_ps(x), _mm256_set1_ps(x)) }
     }

@@ -59,6 +59,9 @@ pub trait Simd: Copy + Send + Sync + 'static {
 
     /// Runs `f` compiled for this instruction set.
     fn run<R>(self, f: impl FnOnce() -> R) -> R;
+    /// As [`Simd::run`], in a function of its own: for a loop that fills all registers, some of
+    /// which a compiler keeps for what is around it otherwise.
+    fn run_alone<R>(self, f: impl FnOnce() -> R) -> R;
 
     /// All lanes `x`.
     fn splat(self, x: f32) -> Self::F32;

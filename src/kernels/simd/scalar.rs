@@ -22,6 +22,10 @@ impl Simd for Scalar {
         f()
     }
     #[inline(always)]
+    fn run_alone<R>(self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
+    #[inline(always)]
     fn splat(self, x: f32) -> Self::F32 {
         [x; LANES]
     }

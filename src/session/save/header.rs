@@ -13,7 +13,7 @@ use crate::{Error, Result};
 
 /// How a saved session begins.
 pub(crate) const MAGIC: [u8; 8] = *b"qwen35st";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const HEADER: usize = 128;
 const NUMERICS: usize = 24;
 
@@ -30,11 +30,14 @@ pub(super) struct Header {
     pub(super) bias: u32,
     pub(super) next_mark: u64,
     pub(super) queued: u64,
+    /// Changes of recurrent states, of all marks.
+    pub(super) mark_changes: u64,
 }
 
 impl Session {
     pub(super) fn header(&self, options: SaveOptions) -> Result<Header> {
         let bias = self.sampler.options().logit_bias.len();
+        let marks = self.marks_to_save(options);
         let mut header = Header {
             total: 0,
             fingerprint: self.model.fingerprint()?,
@@ -43,11 +46,12 @@ impl Session {
             tokens: self.tokens.len() as u64,
             computed: self.state.position as u64,
             attachment: self.attachment.len() as u64,
-            marks: self.marks_to_save(options).len() as u32,
+            marks: marks.len() as u32,
             bias: u32::try_from(bias)
                 .map_err(|_| Error::unsupported("more than 2^32 entries of logit bias"))?,
             next_mark: self.marks.next_id,
             queued: self.queued() as u64,
+            mark_changes: marks.iter().map(|mark| mark.state.recurrent.changes() as u64).sum(),
         };
         header.total = self
             .expected_total(&header)
@@ -58,7 +62,10 @@ impl Session {
     /// The size of everything that the numbers of `header` announce.
     pub(super) fn expected_total(&self, header: &Header) -> Option<u64> {
         let config = self.model.network().ok()?.config();
-        let fixed = 4 * config.hidden_size as u64 + RecurrentShape::new(config).bytes() as u64;
+        let shape = RecurrentShape::new(config);
+        let fixed = 4 * config.hidden_size as u64 + shape.bytes() as u64;
+        let changes = RecurrentShape::changes_after(header.computed) as u64;
+        let changes = changes.checked_add(header.mark_changes)?;
         let computed = usize::try_from(header.computed).ok()?;
         let pages = self.state.kv.iter().try_fold(0u64, |sum, kv| {
             sum.checked_add(KvPages::stored_bytes(kv.shape(), computed)? as u64)
@@ -71,6 +78,7 @@ impl Session {
             8,
             header.attachment,
             fixed,
+            changes.checked_mul(shape.change_bytes() as u64)?,
             pages,
             mark.checked_mul(header.marks.into())?,
             8,
@@ -172,6 +180,7 @@ impl Header {
         put(92, &self.bias.to_le_bytes());
         put(96, &self.next_mark.to_le_bytes());
         put(104, &self.queued.to_le_bytes());
+        put(112, &self.mark_changes.to_le_bytes());
         let sum = checksum(&raw[..120]);
         raw[120..].copy_from_slice(&sum.to_le_bytes());
         raw
@@ -203,6 +212,7 @@ impl Header {
             bias: u32_at(92),
             next_mark: u64_at(96),
             queued: u64_at(104),
+            mark_changes: u64_at(112),
         })
     }
 }

@@ -58,7 +58,7 @@ pub const MAX_ATTACHMENT: usize = 64 << 20;
 /// What to save.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SaveOptions {
-    /// Leaves the marks out: a smaller file (19 MB less for each, at 0.8B), from which the
+    /// Leaves the marks out: a smaller file (19 to 20 MB less for each, at 0.8B), from which the
     /// next turn of a conversation has to compute the whole history again.
     pub without_marks: bool,
 }
@@ -158,7 +158,7 @@ impl Session {
         let attachment = input.bytes(header.attachment as usize, "the attachment")?;
 
         let mut state = self.empty_state()?;
-        self.load_fixed(&mut input, &mut state)?;
+        self.load_fixed(&mut input, &mut state, header.computed)?;
         state.position = header.computed as usize;
         for layer in &mut state.kv {
             let shape = layer.shape();
@@ -258,16 +258,17 @@ impl Session {
     fn save_fixed(&self, out: &mut Writer, state: &State) -> Result<()> {
         out.numbers(&state.last_hidden)?;
         let shape = RecurrentShape::new(self.model.network()?.config());
-        let isa = self.model.instruction_set()?;
-        state.recurrent.store(isa, shape, &mut |part| out.numbers(part))
+        state.recurrent.store(shape, &mut |part| out.numbers(part))
     }
 
-    fn load_fixed(&self, input: &mut Reader, state: &mut State) -> Result<()> {
+    /// The same of a state after `computed` tokens.
+    fn load_fixed(&self, input: &mut Reader, state: &mut State, computed: u64) -> Result<()> {
         let recurrent = Arc::get_mut(&mut state.recurrent)
             .ok_or_else(|| Error::internal("a new state is shared"))?;
         input.read_numbers(&mut state.last_hidden)?;
         let shape = RecurrentShape::new(self.model.network()?.config());
-        recurrent.load(shape, &mut |part| input.read_numbers(part))
+        let changes = RecurrentShape::changes_after(computed);
+        recurrent.load(shape, changes, &mut |part| input.read_numbers(part))
     }
 
     /// A mark, whose keys and values are a beginning of those of `state`.
@@ -279,7 +280,7 @@ impl Session {
         }
         let [id, position, automatic, output_start, computed, queued] = words;
         let rng = load_rng(input)?;
-        self.load_fixed(input, &mut own)?;
+        self.load_fixed(input, &mut own, computed)?;
         let damaged = || Error::format("the saved session is damaged: a mark behind its end");
         if !waiting(position, computed, queued) || computed > state.position as u64 {
             return Err(damaged());

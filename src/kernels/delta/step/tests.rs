@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
-use super::super::{DeltaInputs, delta_rule, settle};
+use super::super::DeltaInputs;
+use super::super::held::Held;
 use super::*;
 use crate::kernels::elementwise::{delta_gates, gated_rms_norm};
 use crate::kernels::simd::Isa;
@@ -40,8 +41,7 @@ struct Sequence {
     z: Vec<f32>,
     a: Vec<f32>,
     b: Vec<f32>,
-    base: Arc<Buffer<f32>>,
-    changes: Vec<Arc<Buffer<f32>>>,
+    state: Held,
     history: Vec<Arc<Buffer<f32>>>,
     out: Vec<f32>,
 }
@@ -57,15 +57,10 @@ impl Sequence {
             z: random.vector(tokens * values, 2.0),
             a: random.vector(tokens * heads, 2.0),
             b: random.vector(tokens * heads, 2.0),
-            base: rows(&state, state.len()).remove(0),
-            changes: Vec::new(),
+            state: Held::new(shape, &state),
             history: rows(&history, channels),
             out: Vec::new(),
         }
-    }
-
-    fn before(&self, shape: DeltaShape) -> DeltaState<'_> {
-        DeltaState { base: &self.base, changes: Parts::new(&self.changes, 0, shape.change_len()) }
     }
 
     /// The tokens `at..at + n` by the operations for many.
@@ -79,22 +74,9 @@ impl Sequence {
         let (a, b) = (part(&self.a, heads), part(&self.b, heads));
         let (mut g, mut beta) = (a.clone(), b.clone());
         delta_gates(c, (&a, &b), (&layer.decay, &layer.dt_bias), &mut g, &mut beta);
-        let mut after = Buffer::zeroed(shape.state_len(), "test").unwrap();
-        let mut out = vec![f32::NAN; n * values];
-        delta_rule(
-            c,
-            shape,
-            n,
-            DeltaInputs::Mixed(&mixed),
-            &g,
-            &beta,
-            self.before(shape),
-            &mut after,
-            &mut out,
-        );
+        let mut out = self.state.rule(c, n, DeltaInputs::Mixed(&mixed), &g, &beta);
         gated_rms_norm(c, &mut out, &part(&self.z, values), &layer.norm, EPS);
         self.out.extend(out);
-        (self.base, self.changes) = (Arc::new(after), Vec::new());
         self.history.extend(rows(&u, channels));
         self.history.drain(..n);
     }
@@ -104,60 +86,43 @@ impl Sequence {
 fn step(c: &Compute, layer: &Layer, sequences: &mut [Sequence], at: usize) {
     let (shape, channels) = (layer.shape, layer.shape.qkv_width());
     let (heads, values) = (shape.value_heads, shape.value_heads * shape.value_dim);
-    let fresh = |len: usize| {
-        let mut buffer = Buffer::zeroed(len, "test").unwrap();
+    let keeps = layer.taps.width() > 1;
+    let kept = |_: &_| {
+        let mut buffer = Buffer::zeroed(if keeps { channels } else { 0 }, "test").unwrap();
         buffer.fill(f32::NAN);
         buffer
     };
-    let states = |sequence: &Sequence| sequence.changes.len() == MOST_CHANGES;
-    let mut afters: Vec<_> = sequences
-        .iter()
-        .map(|s| fresh(if states(s) { shape.state_len() } else { shape.change_len() }))
-        .collect();
-    let keeps = layer.taps.width() > 1;
-    let mut kept: Vec<_> =
-        sequences.iter().map(|_| fresh(if keeps { channels } else { 0 })).collect();
+    let mut kept: Vec<_> = sequences.iter().map(kept).collect();
     let mut outs: Vec<_> = sequences.iter().map(|_| vec![f32::NAN; values]).collect();
-    let rows: Vec<DeltaRow> = sequences
-        .iter()
-        .zip(afters.iter_mut().zip(&mut kept).zip(&mut outs))
-        .map(|(s, ((after, kept), out))| DeltaRow {
-            projected: &s.projected[at * channels..][..channels],
-            z: &s.z[at * values..][..values],
-            a: &s.a[at * heads..][..heads],
-            b: &s.b[at * heads..][..heads],
-            history: Parts::new(&s.history, 0, channels),
-            kept: SharedMut::new(kept),
-            before: s.before(shape),
-            target: match states(s) {
-                true => DeltaTarget::State(SharedMut::new(after)),
-                false => DeltaTarget::Change(SharedMut::new(after)),
-            },
-            out: SharedMut::new(out),
-        })
-        .collect();
-    delta_step(c, shape, &layer.weights(), &rows);
-    drop(rows);
-    for (s, ((after, kept), out)) in
-        sequences.iter_mut().zip(afters.into_iter().zip(kept).zip(outs))
+    let mut states: Vec<_> = sequences.iter().map(|s| s.state.clone()).collect();
+    Held::step(states.iter_mut(), |states| {
+        let rows: Vec<DeltaRow> = sequences
+            .iter()
+            .zip(kept.iter_mut().zip(&mut outs).zip(states))
+            .map(|(s, ((kept, out), (before, target)))| DeltaRow {
+                projected: &s.projected[at * channels..][..channels],
+                z: &s.z[at * values..][..values],
+                a: &s.a[at * heads..][..heads],
+                b: &s.b[at * heads..][..heads],
+                history: Parts::new(&s.history, 0, channels),
+                kept: SharedMut::new(kept),
+                before,
+                target,
+                out: SharedMut::new(out),
+            })
+            .collect();
+        delta_step(c, shape, &layer.weights(), &rows);
+    });
+    for (s, ((state, kept), out)) in
+        sequences.iter_mut().zip(states.into_iter().zip(kept).zip(outs))
     {
-        if states(s) {
-            (s.base, s.changes) = (Arc::new(after), Vec::new());
-        } else {
-            s.changes.push(Arc::new(after));
-        }
+        s.state = state;
         if keeps {
             s.history.push(Arc::new(kept));
             s.history.remove(0);
         }
         s.out.extend(out);
     }
-}
-
-fn settled(isa: Isa, layer: &Layer, sequence: &Sequence) -> Vec<f32> {
-    let mut out = vec![f32::NAN; layer.shape.state_len()];
-    settle(isa, layer.shape, sequence.before(layer.shape), &mut out);
-    out
 }
 
 fn shape(key_heads: usize, value_heads: usize, key_dim: usize, value_dim: usize) -> DeltaShape {
@@ -208,15 +173,14 @@ fn single_tokens_have_the_bits_of_many() {
                         for (n, (s, alone)) in single.iter().zip(&mut alone).enumerate() {
                             alone.many(c, &layer, at, 1);
                             let done = at != 4 || n % 2 == 0;
-                            let settled = settled(isa, &layer, s);
-                            assert!(!done || bits(&settled) == bits(&alone.base));
+                            assert!(!done || s.state.bits() == alone.state.bits());
                         }
                     }
                 });
                 for (n, (single, whole)) in single.iter().zip(&whole).enumerate() {
                     let what = format!("{shape:?}, {n} of {count}, {}", isa.name());
                     assert_eq!(bits(&single.out), bits(&whole.out), "{what}");
-                    assert_eq!(bits(&settled(isa, &layer, single)), bits(&whole.base), "{what}");
+                    assert!(single.state.bits() == whole.state.bits(), "{what}");
                 }
             }
         }
