@@ -191,8 +191,8 @@ impl Call<'_> {
             for member in 0..self.shape.group() {
                 let value_head = head * self.shape.group() + member;
                 decays[..n.next_multiple_of(LANES)].fill(0.0);
-                for t in new..n {
-                    decays[t] = self.g[(first + t - known) * value_heads + value_head];
+                for (t, decay) in decays[..n].iter_mut().enumerate().skip(new) {
+                    *decay = self.g[(first + t - known) * value_heads + value_head];
                 }
                 for group in decays[..n.next_multiple_of(LANES)].chunks_exact_mut(LANES) {
                     s.store(group, math::exp(s, s.load(group)));
@@ -352,10 +352,9 @@ impl Call<'_> {
             ahead = null();
             let new = if is_first && at == 0 { known } else { 0 };
             let mut deltas = none;
-            for t in 0..new {
+            for (t, delta) in deltas[..new].iter_mut().enumerate() {
                 let change = Change::new(self.shape, self.before.changes.get(t));
-                let from = &change.delta(value_head)[column..][..columns];
-                deltas[t] = load(s, from);
+                *delta = load(s, &change.delta(value_head)[column..][..columns]);
             }
             let place = Place { chunk, value_head, column, columns, values_at };
             let j = new..many;

@@ -156,9 +156,9 @@ impl Call<'_> {
     fn places(&self, task: usize) -> Next {
         let each = PLACES / self.together;
         let mut places = [std::ptr::null(); PLACES];
-        for place in 0..PLACES {
+        for (place, at) in places.iter_mut().enumerate() {
             let states = self.states(task + place / each * self.apart);
-            places[place] = states.wrapping_add(place % each * (self.unit_len() / each)).cast();
+            *at = states.wrapping_add(place % each * (self.unit_len() / each)).cast();
         }
         places
     }
