@@ -13,7 +13,9 @@ Prints two tables in Markdown:
 * what becomes of the demo model's predictions on its held-out conversations: Kullback-Leibler
   divergence to BF16, how often the most likely token is the same, perplexity of the answers.
   Models in Q8_0 and Q4_0 are run by this library too: in exact arithmetic over the dequantized
-  weights, and with inputs rounded to INT8, which is how llama.cpp computes, too. (Quantizing the
+  weights, and with inputs rounded to INT8 as in its fast mode. llama.cpp rounds inputs, too, each
+  32 with a scale of their own; fast mode does so with INT8 weights, and with INT4 each 128.
+  (Quantizing the
   dequantized weights again at open finds their very codes and scales: their error is then zero.)
 * the same for keys and values in FP16 and INT8, with weights as stored and exact arithmetic, so
   that nothing but the keys and values differs.

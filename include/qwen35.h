@@ -343,7 +343,7 @@ typedef struct {
 
 /**
  * In dot products of narrow numbers with FP32 sums: with quantized weights, inputs are
- * rounded to INT8, with a scale for every 32.
+ * rounded to INT8, with a scale for every 32 (INT8 weights) or 128 (INT4).
  */
 #define QWEN_COMPUTE_FAST 2
 

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use crate::chat::{ChatRequest, ChatTemplate, Segment};
 use crate::checkpoint::Config;
-use crate::kernels::{Cancel, Compute, ComputeMode, Isa, KvElement};
+use crate::kernels::{Cancel, Compute, ComputeMode, Isa, KvElement, products_revision};
 use crate::log::{Level, Log};
 use crate::model::prefix_cache::PrefixCache;
 use crate::model::{HeadCounts, Network, State, WeightFormat, Workspace};
@@ -287,7 +287,13 @@ impl Model {
             0 => String::new(),
             revision => format!(".{revision}"),
         };
-        Ok(format!("{:?}{revision} {:?}", engine.format, engine.mode).to_lowercase())
+        let products = match (engine.format.tiles(), engine.mode) {
+            (Some(format), ComputeMode::Fast) => products_revision(format),
+            _ => 1,
+        };
+        // The first ones were not told apart.
+        let products = if products > 1 { format!(".{products}") } else { String::new() };
+        Ok(format!("{:?}{revision} {:?}{products}", engine.format, engine.mode).to_lowercase())
     }
 
     /// The network.

@@ -61,7 +61,7 @@ pub const QWEN_COMPUTE_AUTO: qwen_compute = 0;
 /// In FP32, over the weights as they are.
 pub const QWEN_COMPUTE_EXACT: qwen_compute = 1;
 /// In dot products of narrow numbers with FP32 sums: with quantized weights, inputs are
-/// rounded to INT8, with a scale for every 32.
+/// rounded to INT8, with a scale for every 32 (INT8 weights) or 128 (INT4).
 pub const QWEN_COMPUTE_FAST: qwen_compute = 2;
 
 const COMPUTE_MODES: [(qwen_compute, Option<ComputeMode>); 3] = [

@@ -46,7 +46,7 @@ pub use elementwise::*;
 pub use kv::{KvElement, KvPages, KvShape, PAGE_TOKENS};
 pub use linear::{
     Ahead, BoundInputs, Job, Mode, SHORT_BLOCK, ShortRows, largest_of_tiles, linear, linear_exact,
-    linear_rows, linear_swiglu, linear_tiles, upper_bounds,
+    linear_rows, linear_swiglu, linear_tiles, products_revision, upper_bounds,
 };
 pub use pace::Pace;
 pub use quantized::TileFormat;
@@ -63,9 +63,9 @@ pub enum ComputeMode {
     #[default]
     Exact,
     /// In dot products of narrow numbers with FP32 sums, where the kernels have one for the
-    /// type of the weights: inputs are rounded to INT8, with a scale for every 32 of a token,
-    /// for quantized weights, and to BF16 for BF16 weights where the CPU has AVX-512 BF16.
-    /// Logits are computed exactly from weights as stored.
+    /// type of the weights: inputs are rounded to INT8, with a scale for every 32 of a token for
+    /// INT8 weights and every 128 for INT4, and to BF16 for BF16 weights where the CPU has
+    /// AVX-512 BF16. Logits are computed exactly from weights as stored.
     Fast,
 }
 

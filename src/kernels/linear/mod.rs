@@ -30,6 +30,7 @@ mod planes;
 mod runs;
 mod scratch;
 mod short;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod tile_panel;
@@ -50,6 +51,7 @@ use narrow::{Narrow, Rounded, with_rounded};
 use runs::{Runs, Share};
 use scratch::with_scratch;
 pub use short::{SHORT_BLOCK, ShortRows, linear_rows};
+pub use tiles::products_revision;
 pub use upper::{BoundInputs, largest_of_tiles, linear_tiles, upper_bounds};
 
 /// What becomes of a product.
@@ -108,14 +110,30 @@ const JOINED_TASKS: usize = 8;
 const MAX_JOBS: usize = 8;
 
 /// `out[t][n] = sum over k of x[t][k] * w[n][k]` for every job, all of which share `x`
-/// (`[tokens, cols]`), in one parallel region.
+/// (`[tokens, cols]`), in one parallel region. (Two where weights are quantized in formats that
+/// have scales of inputs of their own: inputs are rounded for one at a time.)
 ///
 /// # Panics
 /// If lengths do not fit, or for more than 8 jobs.
 pub fn linear(c: &Compute, x: &[f32], tokens: usize, jobs: &mut [Job]) {
-    let quantized = jobs.iter().any(|job| is_quantized(c, &job.matrix));
+    assert!(jobs.len() <= MAX_JOBS, "linear: {} jobs", jobs.len());
+    let first = jobs.iter().find_map(|job| quantized(c, &job.matrix));
     let narrow = Narrow::of(c).filter(|n| jobs.iter().any(|job| n.takes([&job.matrix])));
-    with_input(c, x, tokens, quantized, narrow, |input| linear_of(c, input, jobs));
+    let groups = |format: Option<TileFormat>| format.map(TileFormat::input_groups);
+    let is_other = |job: &Job| {
+        let own = groups(quantized(c, &job.matrix));
+        own.is_some() && own != groups(first)
+    };
+    let mut other = jobs.iter().filter(|job| is_other(job));
+    let other = other.find_map(|job| quantized(c, &job.matrix));
+    with_input(c, x, tokens, first, narrow, |input| {
+        linear_of(c, input, jobs.iter_mut().filter(|job| !is_other(job)));
+    });
+    if other.is_some() {
+        with_input(c, x, tokens, other, None, |input| {
+            linear_of(c, input, jobs.iter_mut().filter(|job| is_other(job)));
+        });
+    }
 }
 
 /// As [`linear`], as in [`ComputeMode::Exact`] whatever the mode.
@@ -123,15 +141,17 @@ pub fn linear(c: &Compute, x: &[f32], tokens: usize, jobs: &mut [Job]) {
 /// # Panics
 /// As [`linear`].
 pub fn linear_exact(c: &Compute, x: &[f32], tokens: usize, jobs: &mut [Job]) {
-    with_input(c, x, tokens, false, None, |input| linear_of(c, input, jobs));
+    assert!(jobs.len() <= MAX_JOBS, "linear: {} jobs", jobs.len());
+    with_input(c, x, tokens, None, None, |input| linear_of(c, input, jobs.iter_mut()));
 }
 
-/// Calls `f` with the input `x`, and its quantized and rounded forms if they are asked for.
+/// Calls `f` with the input `x`, and its forms quantized for a format and rounded if they are
+/// asked for.
 fn with_input(
     c: &Compute,
     x: &[f32],
     tokens: usize,
-    quantized: bool,
+    quantized: Option<TileFormat>,
     narrow: Option<Narrow>,
     f: impl FnOnce(Input),
 ) {
@@ -140,8 +160,8 @@ fn with_input(
     }
     let cols = x.len() / tokens;
     with_rounded(c, narrow, x, cols, |rounded| {
-        if quantized {
-            with_inputs(c, x, tokens, cols, |inputs| {
+        if let Some(format) = quantized {
+            with_inputs(c, format, x, tokens, cols, |inputs| {
                 f(Input { x, tokens, quantized: Some(inputs), rounded, asks: None });
             });
         } else {
@@ -150,16 +170,19 @@ fn with_input(
     });
 }
 
-/// Whether `matrix` is multiplied with inputs in INT8.
-fn is_quantized(c: &Compute, matrix: &Matrix) -> bool {
-    c.mode == ComputeMode::Fast && matches!(matrix.weights, Weights::Tiles(..))
+/// The format of `matrix` if it is multiplied with inputs in INT8.
+fn quantized(c: &Compute, matrix: &Matrix) -> Option<TileFormat> {
+    match matrix.weights {
+        Weights::Tiles(format, _) if c.mode == ComputeMode::Fast => Some(format),
+        _ => None,
+    }
 }
 
-fn linear_of(c: &Compute, input: Input, jobs: &mut [Job]) {
-    assert!(jobs.len() <= MAX_JOBS, "linear: {} jobs", jobs.len());
+/// At most [`MAX_JOBS`].
+fn linear_of<'j, 'a: 'j>(c: &Compute, input: Input, jobs: impl Iterator<Item = &'j mut Job<'a>>) {
     let mut products = [const { None }; MAX_JOBS];
     let mut tasks = 0;
-    for (job, product) in jobs.iter_mut().zip(&mut products) {
+    for (job, product) in jobs.zip(&mut products) {
         check(&input, &job.matrix, job.out);
         let finish = match job.mode {
             Mode::Store => Finish::Store,
@@ -192,8 +215,10 @@ pub fn linear_swiglu(
     up: Matrix,
     out: &mut [f32],
 ) {
-    // Where only one is quantized, both are computed exactly.
-    let quantized = is_quantized(c, &gate) && is_quantized(c, &up);
+    // Where only one is quantized, or each asks for inputs of its own, both are computed exactly.
+    let quantized = quantized(c, &gate).filter(|gate| {
+        quantized(c, &up).is_some_and(|up| up.input_groups() == gate.input_groups())
+    });
     let narrow = Narrow::of(c).filter(|narrow| narrow.takes([&gate, &up]));
     with_input(c, x, tokens, quantized, narrow, |input| {
         check(&input, &gate, out);

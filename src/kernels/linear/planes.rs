@@ -104,9 +104,8 @@ impl Format for Int4Planes {
             for r in 0..R {
                 let scales = d.scales(rows[r].scales.add(scales_at));
                 for t in 0..T {
-                    let scale = d.scaled(scales, x.scales.add(t * x.groups));
                     let sum = d.finish4(sums[t][r], x.corrections.add(t * x.groups));
-                    lanes[t][r] = d.mul_add(sum, scale, lanes[t][r]);
+                    lanes[t][r] = d.mul_add(sum, scales, lanes[t][r]);
                 }
             }
         }

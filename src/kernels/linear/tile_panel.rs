@@ -4,8 +4,7 @@
 //! The numbers are those of [`tiles`](super::tiles), added in the same order, so that a
 //! result does not depend on which of the two made it. What a panel changes:
 //!
-//! - INT4 becomes INT8 (`n - 8` is `(n + 120) - 128`), once for all tokens; without VNNI,
-//!   both become 16 bits wide.
+//! - INT4 becomes bytes, once for all tokens; without VNNI, INT8 becomes 16 bits wide.
 //! - Scales are widened, once for all tokens.
 //! - The weights of some registers of rows lie side by side, so that a block of them by a few
 //!   tokens, whose sums fill the registers, reads one stream.
@@ -14,7 +13,7 @@
 use std::ops::Range;
 
 use super::scratch::{Line, Scratch};
-use super::tiles::FEW_TOKENS;
+use super::tiles::{FEW_TOKENS, Sums};
 use super::{Finish, Input, Product};
 use crate::kernels::quantized::dots::Dots;
 use crate::kernels::quantized::inputs::QuantizedInput;
@@ -34,19 +33,21 @@ const MOST_TILES: usize = 16;
 const FETCH_BLOCKS: usize = 4;
 /// How far ahead weights are asked for while a panel is filled, in bytes of a tile.
 const AHEAD: usize = 2 << 10;
-/// Makes a number of INT4, which stands for 8 less, one of INT8, which stands for 128 less.
-const NIBBLE_OFFSET: u8 = 120;
 
 /// Bytes of a group of a register of rows in a panel: scales and weights.
 const fn group_bytes<D: Dots>() -> usize {
     D::ROWS * (size_of::<f32>() + GROUP * size_of::<D::PanelWeight>())
 }
 
+/// Whether a panel has a byte for a weight.
+const fn bytes<D: Dots>() -> bool {
+    size_of::<D::PanelWeight>() == 1
+}
+
 /// Whether a panel of weights of `format` is of use with so many tokens. Where it has 16 bits
 /// for each of them, products of nibbles are faster.
 pub(super) fn helps<D: Dots>(_: D, format: TileFormat, tokens: usize) -> bool {
-    let bytes = size_of::<D::PanelWeight>() == 1;
-    tokens > FEW_TOKENS && (bytes || format.is_int8())
+    tokens > FEW_TOKENS && (bytes::<D>() || format.is_int8())
 }
 
 /// Rows for one task of each of `matrices` matrices with `cols` columns.
@@ -140,12 +141,15 @@ fn blocks<D: Dots, const R: usize, const T: usize>(
                 let pass = Pass { lines, x, quantized, token, groups, sums, width, fetch };
                 // Three or two of a block of three: there are more than four tokens.
                 assert!(many == T || (many == 2 && T == 3));
-                match many {
-                    // SAFETY: `x` holds `many` tokens. For each of them there are as many rows
-                    // in `sums`, or in the output, where they belong to the calling task.
-                    2 if const { T > 2 } => unsafe { pass.sums::<D, R, 2>(d) },
-                    // SAFETY: as above.
-                    _ => unsafe { pass.sums::<D, R, T>(d) },
+                // SAFETY: `x` holds `many` tokens. For each of them there are as many rows in
+                // `sums`, or in the output, where they belong to the calling task.
+                unsafe {
+                    match (many, quantized.block()) {
+                        (2, 4) if const { bytes::<D>() && T > 2 } => pass.sums::<D, R, 2, 4>(d),
+                        (_, 4) if const { bytes::<D>() } => pass.sums::<D, R, T, 4>(d),
+                        (2, _) if const { T > 2 } => pass.sums::<D, R, 2, 1>(d),
+                        _ => pass.sums::<D, R, T, 1>(d),
+                    }
                 }
                 fetch.at = fetch.at.wrapping_add(groups * fetch.lines * LINE);
             }
@@ -186,7 +190,7 @@ fn panel_inputs<D: Dots>(values: &[i8], count: usize, wide: &mut [Line]) -> *con
 
 /// Writes the registers of rows `first..first + R` of the tiles `range` of a matrix to `lines`:
 /// group after group, first the scales of all registers, then their weights, step after step.
-/// Registers beyond the last tile are zeros.
+/// Registers beyond the last tile are zeros. INT4 has bytes here, see [`helps`].
 #[inline(always)]
 fn fill<D: Dots, const R: usize>(
     d: D,
@@ -246,8 +250,8 @@ fn fill<D: Dots, const R: usize>(
                     TileFormat::Int4 => {
                         let (mut low, mut high) = ([0; 4 * TILE_ROWS], [0; 4 * TILE_ROWS]);
                         for i in 0..4 * D::ROWS {
-                            low[i] = (line[i] & 15) + NIBBLE_OFFSET;
-                            high[i] = (line[i] >> 4) + NIBBLE_OFFSET;
+                            low[i] = line[i] & 15;
+                            high[i] = line[i] >> 4;
                         }
                         // SAFETY: as above: the high nibbles are those of 16 columns on.
                         unsafe {
@@ -270,10 +274,10 @@ fn fill<D: Dots, const R: usize>(
                         let mut quads = [[0; 4 * TILE_ROWS]; 4];
                         for i in 0..4 * D::ROWS {
                             let [a, b] = join4(line[i], rest[i]);
-                            quads[0][i] = (a & 15) + NIBBLE_OFFSET;
-                            quads[1][i] = (b & 15) + NIBBLE_OFFSET;
-                            quads[2][i] = (a >> 4) + NIBBLE_OFFSET;
-                            quads[3][i] = (b >> 4) + NIBBLE_OFFSET;
+                            quads[0][i] = a & 15;
+                            quads[1][i] = b & 15;
+                            quads[2][i] = a >> 4;
+                            quads[3][i] = b >> 4;
                         }
                         for (n, quads) in quads.iter().enumerate() {
                             let at = 2 * j + n % 2 + n / 2 * (GROUP / 8);
@@ -303,65 +307,78 @@ struct Pass<'a, X> {
 }
 
 impl<X: Copy> Pass<'_, X> {
-    /// `sums[t * width + row]` for `R` registers of rows and `T` tokens.
+    /// `sums[t * width + row]` for `R` registers of rows and `T` tokens, the inputs of `B` groups
+    /// having one scale.
     ///
     /// # Safety
     /// `x` points to the values of so many tokens, and that many sums can be written.
     #[inline(always)]
-    unsafe fn sums<D: Dots<PanelInput = X>, const R: usize, const T: usize>(&self, d: D) {
+    unsafe fn sums<D, const R: usize, const T: usize, const B: usize>(&self, d: D)
+    where
+        D: Dots<PanelInput = X>,
+    {
         let Self { lines, x, quantized, token, groups, width, fetch, .. } = *self;
         let (scales, corrections) = (quantized.scales(token), quantized.corrections(token));
         assert!(scales.len() >= T * groups && corrections.len() >= T * groups);
         assert!(size_of_val(lines) >= groups * R * group_bytes::<D>());
+        assert_eq!(quantized.block(), B);
         let (scales, corrections) = (scales.as_ptr(), corrections.as_ptr());
         let panel = lines.as_ptr().cast::<u8>();
         let scale_bytes = D::ROWS * size_of::<f32>();
-        let mut lanes = [[d.zero(); R]; T];
+        let mut lanes = Sums::<D, R, T>::new(d);
         let mut next = fetch.at;
-        for group in 0..groups {
-            for _ in 0..fetch.lines {
-                prefetch_far(next);
-                next = next.wrapping_add(LINE);
-            }
-            // SAFETY: `x`, `scales` and `corrections` hold `T` tokens of `groups` groups, and
-            // the panel has as many groups of `R` registers (checked above and by the caller).
-            unsafe {
-                let panel = panel.add(group * R * group_bytes::<D>());
-                let weights = panel.add(R * scale_bytes).cast::<D::PanelWeight>();
-                let mut sums = [[d.start8(corrections.add(group)); R]; T];
-                for t in 1..T {
-                    let start = d.start8(corrections.add(t * groups + group));
-                    for r in 0..R {
-                        sums[t][r] = start;
-                    }
+        for first in (0..groups).step_by(B) {
+            for group in first..groups.min(first + B) {
+                for _ in 0..fetch.lines {
+                    prefetch_far(next);
+                    next = next.wrapping_add(LINE);
                 }
-                for j in 0..GROUP / D::PANEL_COLUMNS {
-                    let from = weights.add(j * R * D::PANEL_COLUMNS * D::ROWS);
-                    let mut w = [d.panel_weights(from); R];
-                    for r in 1..R {
-                        w[r] = d.panel_weights(from.add(r * D::PANEL_COLUMNS * D::ROWS));
-                    }
-                    for t in 0..T {
-                        let at = (t * groups + group) * GROUP + j * D::PANEL_COLUMNS;
-                        let x = d.panel_inputs(x.add(at));
+                // SAFETY: `x`, `scales` and `corrections` hold `T` tokens of `groups` groups, and
+                // the panel has as many groups of `R` registers (checked above and by the caller).
+                unsafe {
+                    let panel = panel.add(group * R * group_bytes::<D>());
+                    let weights = panel.add(R * scale_bytes).cast::<D::PanelWeight>();
+                    let mut sums = [[d.start8(corrections.add(group)); R]; T];
+                    for t in 1..T {
+                        let start = d.start8(corrections.add(t * groups + group));
                         for r in 0..R {
-                            sums[t][r] = d.panel_dot(sums[t][r], w[r], x);
+                            sums[t][r] = start;
+                        }
+                    }
+                    for j in 0..GROUP / D::PANEL_COLUMNS {
+                        let from = weights.add(j * R * D::PANEL_COLUMNS * D::ROWS);
+                        let mut w = [d.panel_weights(from); R];
+                        for r in 1..R {
+                            w[r] = d.panel_weights(from.add(r * D::PANEL_COLUMNS * D::ROWS));
+                        }
+                        for t in 0..T {
+                            let at = (t * groups + group) * GROUP + j * D::PANEL_COLUMNS;
+                            let x = d.panel_inputs(x.add(at));
+                            for r in 0..R {
+                                sums[t][r] = d.panel_dot(sums[t][r], w[r], x);
+                            }
+                        }
+                    }
+                    for r in 0..R {
+                        let row_scales = d.load(panel.add(r * scale_bytes).cast());
+                        for t in 0..T {
+                            let mut scale = row_scales;
+                            if B == 1 {
+                                scale = d.scaled(scale, scales.add(t * groups + group));
+                            }
+                            let sum = d.finish8(sums[t][r]);
+                            lanes.block[t][r] = d.mul_add(sum, scale, lanes.block[t][r]);
                         }
                     }
                 }
-                for r in 0..R {
-                    let row_scales = d.load(panel.add(r * scale_bytes).cast());
-                    for t in 0..T {
-                        let scale = d.scaled(row_scales, scales.add(t * groups + group));
-                        lanes[t][r] = d.mul_add(d.finish8(sums[t][r]), scale, lanes[t][r]);
-                    }
-                }
             }
+            // SAFETY: as above.
+            unsafe { lanes.end_block(d, B, scales.add(first), groups) };
         }
         for t in 0..T {
             for r in 0..R {
                 // SAFETY: by the contract.
-                unsafe { d.store(self.sums.add(t * width + r * D::ROWS), lanes[t][r]) };
+                unsafe { d.store(self.sums.add(t * width + r * D::ROWS), lanes.row[t][r]) };
             }
         }
     }

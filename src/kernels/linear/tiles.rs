@@ -1,10 +1,18 @@
 //! Products with quantized weights and inputs in INT8: integer dot products of groups of 32
 //! columns, whose sums are scaled and added in `f32`.
 //!
-//! A result has one definition, whatever computes it: for each group in order, the integer
-//! sum, exact, times (scale of the weights times scale of the inputs), added to the result
-//! by a fused multiply-add. Sixteen rows are in the lanes of a register (or two), so that
-//! nothing is summed across lanes.
+//! A result has one definition, whatever computes it. Sums of groups are exact integers; all
+//! additions are fused multiply-adds, from 0 on, in the order of the columns:
+//!
+//! - INT8: to the result is added, for each group, its sum times (scale of the weights times
+//!   scale of the inputs).
+//! - INT4, where the inputs of four groups share a scale ([`TileFormat::input_groups`]; the last
+//!   block of a row may have fewer): to the sum of a block is added, for each of its groups, the
+//!   sum of the group times the scale of the weights. To the result is added, for each block,
+//!   its sum times the scale of the inputs. That is five multiplications instead of eight, by
+//!   instructions that would else multiply weights.
+//!
+//! Sixteen rows are in the lanes of a register (or two), so that nothing is summed across lanes.
 //!
 //! With few tokens, tiles go from memory through registers once for up to eight tokens, at
 //! the speed of the memory. With many, the tiles of a task stay in the second-level cache
@@ -15,8 +23,9 @@ use std::ops::Range;
 
 use super::ahead;
 use super::planes::{Int4Planes, Int8Planes};
-use super::runs::{self, Runs, STREAMS};
+use super::runs::Runs;
 use super::scratch::Scratch;
+use super::streams::one_token;
 use super::{Input, Product};
 use crate::kernels::quantized::dots::Dots;
 use crate::kernels::quantized::inputs::QuantizedInput;
@@ -24,6 +33,13 @@ use crate::kernels::quantized::layout::{GROUP, LINE};
 use crate::kernels::quantized::{TILE_ROWS, TileFormat};
 use crate::kernels::simd::prefetch_far;
 use crate::kernels::{Compute, Matrix, Weights};
+
+/// Which results products have in [`ComputeMode::Fast`](crate::kernels::ComputeMode). It counts
+/// on whenever their bits change (a test compares some), because a state that was computed with
+/// one is not gone on with by another: saved sessions are bound to it.
+pub const fn products_revision(format: TileFormat) -> u32 {
+    if format.is_int8() { 1 } else { 2 }
+}
 
 /// Up to how many tokens a task is a long run of memory.
 pub(super) const FEW_TOKENS: usize = 8;
@@ -78,111 +94,6 @@ pub(super) fn compute<D: Dots>(
             unsafe { product.out.put(d.simd(), token + t, rows.start, sums, ups) };
         }
         token += count;
-    }
-}
-
-/// Computes `runs` of `product` for one token.
-#[inline(always)]
-fn one_token<D: Dots>(
-    d: D,
-    product: &Product,
-    quantized: &QuantizedInput,
-    runs: Runs,
-    scratch: &mut Scratch,
-) {
-    let (_, sums, _) = scratch.parts(0, 2 * runs.len());
-    let (first, second) = sums.split_at_mut(runs.len());
-    for (matrix, sums) in product.matrices().zip([&mut *first, &mut *second]) {
-        let Weights::Tiles(format, tiles) = matrix.weights else { continue };
-        match format {
-            TileFormat::Int8 => streams::<D, Int8>(d, matrix.cols, tiles, quantized, runs, sums),
-            TileFormat::Int4 => streams::<D, Int4>(d, matrix.cols, tiles, quantized, runs, sums),
-            TileFormat::Int8Planes => {
-                streams::<D, Int8Planes>(d, matrix.cols, tiles, quantized, runs, sums);
-            }
-            TileFormat::Int4Planes => {
-                streams::<D, Int4Planes>(d, matrix.cols, tiles, quantized, runs, sums);
-            }
-        }
-    }
-    let second = second.chunks_exact(runs.count);
-    for (n, (sums, ups)) in first.chunks_exact(runs.count).zip(second).enumerate() {
-        // SAFETY: these rows belong to the calling task.
-        unsafe { product.out.put(d.simd(), 0, runs.run(n).start, sums, ups) };
-    }
-}
-
-/// `sums[n * count + row]` of runs of whole tiles for one token.
-#[inline(always)]
-fn streams<D: Dots, F: Format>(
-    d: D,
-    cols: usize,
-    tiles: &[u8],
-    quantized: &QuantizedInput,
-    runs: Runs,
-    sums: &mut [f32],
-) {
-    let groups = quantized.groups();
-    let (x, scales) = (quantized.values(0), quantized.scales(0));
-    let corrections = quantized.corrections(0);
-    assert!(x.len() >= groups * GROUP && scales.len() >= groups && corrections.len() >= groups);
-    assert!(groups == cols.div_ceil(GROUP) && runs.many == STREAMS);
-    for at in (0..runs.count).step_by(TILE_ROWS) {
-        let mut rows = [Rows::new(tiles, tiles, 0); STREAMS];
-        let mut next = [[tiles.as_ptr(); 2]; STREAMS];
-        for r in 0..STREAMS {
-            let (tile, rest) = F::FORMAT.tile(tiles, cols, (runs.run(r).start + at) / TILE_ROWS);
-            rows[r] = Rows::new(tile, rest, 0);
-            next[r] = [tile, rest].map(|plane| plane.as_ptr().wrapping_add(runs::AHEAD));
-        }
-        // All runs go on together, because memory answers to so many places at once. Where a
-        // tile is two registers, few registers are left for more than one tile at a time.
-        let mut whole = [[d.zero(); STREAMS]];
-        let mut halves = [[[d.zero(); 2]]; STREAMS];
-        for group in 0..groups {
-            for next in &mut next {
-                for _ in 0..F::FORMAT.group_bytes() / LINE + (group + 1) % 2 {
-                    prefetch_far(next[0]);
-                    next[0] = next[0].wrapping_add(LINE);
-                }
-                if F::FORMAT.is_planes() {
-                    for _ in 0..F::FORMAT.group_bytes() / LINE {
-                        prefetch_far(next[1]);
-                        next[1] = next[1].wrapping_add(LINE);
-                    }
-                }
-            }
-            // SAFETY: `x`, `scales` and `corrections` hold `groups` groups, and the tiles of
-            // `rows` as many (checked above).
-            unsafe {
-                let x = Inputs {
-                    values: x.as_ptr().add(group * GROUP),
-                    scales: scales.as_ptr().add(group),
-                    corrections: corrections.as_ptr().add(group),
-                    groups,
-                };
-                if const { D::ROWS == TILE_ROWS } {
-                    F::add_group(d, &mut whole, &rows, x, group);
-                } else {
-                    for r in 0..STREAMS {
-                        let rows = [rows[r], rows[r].below(D::ROWS)];
-                        F::add_group(d, &mut halves[r], &rows, x, group);
-                    }
-                }
-            }
-        }
-        for r in 0..STREAMS {
-            let out = &mut sums[r * runs.count + at..][..TILE_ROWS];
-            // SAFETY: as many numbers.
-            unsafe {
-                if const { D::ROWS == TILE_ROWS } {
-                    d.store(out.as_mut_ptr(), whole[0][r]);
-                } else {
-                    d.store(out.as_mut_ptr(), halves[r][0][0]);
-                    d.store(out[D::ROWS..].as_mut_ptr(), halves[r][0][1]);
-                }
-            }
-        }
     }
 }
 
@@ -274,13 +185,15 @@ impl Part<'_> {
         let corrections = work.quantized.corrections(first);
         assert!(x.len() >= T * groups * GROUP && scales.len() >= T * groups);
         assert!(corrections.len() >= T * groups && groups == cols.div_ceil(GROUP));
+        let block = F::FORMAT.input_groups();
+        assert_eq!(block, work.quantized.block());
         let mut rows = [Rows::new(work.tiles, work.tiles, 0); R];
         for r in 0..R {
             let row = work.rows.start + (n + r) * D::ROWS;
             let (tile, rest) = F::FORMAT.tile(work.tiles, cols, row / TILE_ROWS);
             rows[r] = Rows::new(tile, rest, row % TILE_ROWS);
         }
-        let mut lanes = [[d.zero(); R]; T];
+        let mut lanes = Sums::<D, R, T>::new(d);
         // Of the two halves of a tile, one pass asks for the first and one for the second.
         let half = n * D::ROWS % TILE_ROWS;
         let mut next = rows[0].scales.wrapping_add(AHEAD + half * tile / TILE_ROWS);
@@ -289,49 +202,53 @@ impl Part<'_> {
         let fetch = few && token == 0;
         let (mut beside, mut left) = asks.map_or((std::ptr::null(), 0), ahead::Part::lines);
         let each = left.div_ceil(groups);
-        for group in 0..groups {
-            if fetch {
-                for _ in 0..R * D::ROWS * F::FORMAT.group_bytes() / (TILE_ROWS * LINE) {
-                    prefetch_far(next);
-                    next = next.wrapping_add(LINE);
-                }
-                if F::FORMAT.is_planes() {
+        for begin in (0..groups).step_by(block) {
+            for group in begin..groups.min(begin + block) {
+                if fetch {
                     for _ in 0..R * D::ROWS * F::FORMAT.group_bytes() / (TILE_ROWS * LINE) {
-                        prefetch_far(next_rest);
-                        next_rest = next_rest.wrapping_add(LINE);
+                        prefetch_far(next);
+                        next = next.wrapping_add(LINE);
+                    }
+                    if F::FORMAT.is_planes() {
+                        for _ in 0..R * D::ROWS * F::FORMAT.group_bytes() / (TILE_ROWS * LINE) {
+                            prefetch_far(next_rest);
+                            next_rest = next_rest.wrapping_add(LINE);
+                        }
+                    }
+                    // The scales: half a line for each tile.
+                    if group % 2 == 0 {
+                        prefetch_far(next);
+                        next = next.wrapping_add(LINE);
                     }
                 }
-                // The scales: half a line for each tile.
-                if group % 2 == 0 {
-                    prefetch_far(next);
-                    next = next.wrapping_add(LINE);
+                if T > 1 {
+                    for _ in 0..each.min(left) {
+                        prefetch_far(beside);
+                        beside = beside.wrapping_add(LINE);
+                    }
+                    left = left.saturating_sub(each);
+                }
+                // SAFETY: `x`, `scales` and `corrections` hold `T` tokens of `groups` groups,
+                // and the tiles of `rows` as many (checked above).
+                unsafe {
+                    let x = Inputs {
+                        values: x.as_ptr().add(group * GROUP),
+                        scales: scales.as_ptr().add(group),
+                        corrections: corrections.as_ptr().add(group),
+                        groups,
+                    };
+                    F::add_group(d, &mut lanes.block, &rows, x, group);
                 }
             }
-            if T > 1 {
-                for _ in 0..each.min(left) {
-                    prefetch_far(beside);
-                    beside = beside.wrapping_add(LINE);
-                }
-                left = left.saturating_sub(each);
-            }
-            // SAFETY: `x`, `scales` and `corrections` hold `T` tokens of `groups` groups, and
-            // the tiles of `rows` as many (checked above).
-            unsafe {
-                let x = Inputs {
-                    values: x.as_ptr().add(group * GROUP),
-                    scales: scales.as_ptr().add(group),
-                    corrections: corrections.as_ptr().add(group),
-                    groups,
-                };
-                F::add_group(d, &mut lanes, &rows, x, group);
-            }
+            // SAFETY: as above.
+            unsafe { lanes.end_block(d, block, scales.as_ptr().add(begin), groups) };
         }
         for t in 0..T {
             for r in 0..R {
                 let at = (token + t) * work.width + (n + r) * D::ROWS;
                 let out = &mut sums[at..at + D::ROWS];
                 // SAFETY: as many numbers.
-                unsafe { d.store(out.as_mut_ptr(), lanes[t][r]) };
+                unsafe { d.store(out.as_mut_ptr(), lanes.row[t][r]) };
             }
         }
     }
@@ -367,6 +284,43 @@ impl Rows {
     }
 }
 
+/// The sums of `R` registers of rows and `T` tokens.
+#[derive(Clone, Copy)]
+pub(super) struct Sums<D: Dots, const R: usize, const T: usize> {
+    /// Of the row so far, up to the last whole block.
+    pub row: [[D::F32; R]; T],
+    /// Of the block, without the scale of its inputs; where a block is one group, of the row.
+    pub block: [[D::F32; R]; T],
+}
+
+impl<D: Dots, const R: usize, const T: usize> Sums<D, R, T> {
+    #[inline(always)]
+    pub fn new(d: D) -> Self {
+        Self { row: [[d.zero(); R]; T], block: [[d.zero(); R]; T] }
+    }
+
+    /// Adds a block of (at most) `block` groups to the row, and begins the next one. `scales`
+    /// are those of one of its groups, `groups` apart from token to token.
+    ///
+    /// # Safety
+    /// There are scales of `T` tokens.
+    #[inline(always)]
+    pub unsafe fn end_block(&mut self, d: D, block: usize, scales: *const f32, groups: usize) {
+        if block == 1 {
+            self.row = self.block;
+            return;
+        }
+        for t in 0..T {
+            // SAFETY: by the contract.
+            let scale = unsafe { d.same(scales.add(t * groups)) };
+            for r in 0..R {
+                self.row[t][r] = d.mul_add(self.block[t][r], scale, self.row[t][r]);
+                self.block[t][r] = d.zero();
+            }
+        }
+    }
+}
+
 /// One group of the inputs of some tokens, which are `groups` groups apart.
 #[derive(Clone, Copy)]
 pub(super) struct Inputs {
@@ -380,7 +334,7 @@ pub(super) struct Inputs {
 pub(super) trait Format {
     const FORMAT: TileFormat;
 
-    /// Adds the products of group `group`.
+    /// Adds the products of group `group` to sums of a block, see [`Sums`].
     ///
     /// # Safety
     /// `rows` point to tiles that have such a group, `x` to `T` tokens of inputs.
@@ -423,8 +377,8 @@ pub(super) fn in_order4<D: Dots, const R: usize, const T: usize>(
     }
 }
 
-struct Int8;
-struct Int4;
+pub(super) struct Int8;
+pub(super) struct Int4;
 
 // Plain loops throughout, as in `direct`.
 impl Format for Int8 {
@@ -514,9 +468,8 @@ impl Format for Int4 {
             for r in 0..R {
                 let scales = d.scales(rows[r].scales.add(scales_at));
                 for t in 0..T {
-                    let scale = d.scaled(scales, x.scales.add(t * x.groups));
                     let sum = d.finish4(sums[t][r], x.corrections.add(t * x.groups));
-                    lanes[t][r] = d.mul_add(sum, scale, lanes[t][r]);
+                    lanes[t][r] = d.mul_add(sum, scales, lanes[t][r]);
                 }
             }
         }

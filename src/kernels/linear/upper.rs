@@ -55,8 +55,9 @@ const fn growth(format: TileFormat) -> f32 {
     if format.is_int8() { 1.01 } else { 1.0625 }
 }
 
-/// Covers roundings, of which that of [`BoundInputs::starts`] to integers is the largest: it is
-/// less than a hundredth of the deviations.
+/// Covers roundings, of which that of [`BoundInputs::starts`] to integers is the largest: of
+/// groups whose inputs share a scale, it is less than a hundredth of the deviations where their
+/// weights have scales of about the same size.
 const SLACK: f32 = 1.01;
 /// Tiles of one task of [`linear_tiles`].
 const TASK_TILES: usize = 4;
@@ -93,7 +94,7 @@ impl BoundInputs {
         let values = x.values(0).chunks_exact(GROUP).take(groups);
         for ((values, &scale), &correction) in values.zip(x.scales(0)).zip(x.corrections(0)) {
             let squares: i32 = values.iter().map(|&v| i32::from(v) * i32::from(v)).sum();
-            self.starts.push((correction as f32 / 8.0 * zero).round() as i32);
+            self.starts.push((correction as f32 / format.offset() as f32 * zero).round() as i32);
             self.factors.push(scale * step);
             self.spreads.push(scale * most * (squares as f32).sqrt());
         }
@@ -129,7 +130,7 @@ pub fn upper_bounds(
     };
     let finite = AtomicBool::new(true);
     let mut result = Ok(());
-    with_inputs(c, x, tokens, matrix.cols, |quantized| {
+    with_inputs(c, format, x, tokens, matrix.cols, |quantized| {
         result = inputs.set(format, quantized, tokens);
         if result.is_err() {
             return;
@@ -464,7 +465,7 @@ pub fn linear_tiles(c: &Compute, x: &[f32], matrix: &Matrix, tiles: &[u32], out:
     let Weights::Tiles(format, bytes) = matrix.weights else { panic!("tiles of no tiles") };
     assert!(out.len() == tiles.len() * TILE_ROWS && x.len() == matrix.cols);
     assert!(tiles.iter().all(|&tile| (tile as usize) < matrix.rows.div_ceil(TILE_ROWS)));
-    with_inputs(c, x, 1, matrix.cols, |quantized| {
+    with_inputs(c, format, x, 1, matrix.cols, |quantized| {
         c.run_chunks(out, TASK_TILES * TILE_ROWS, |task, out| {
             let tiles = &tiles[task * TASK_TILES..];
             for (n, sums) in out.chunks_exact_mut(TILE_ROWS).enumerate() {

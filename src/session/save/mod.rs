@@ -9,7 +9,8 @@
 //! header, 128 bytes
 //!     0  magic "qwen35st"            8  u32 version, u32 size of the header
 //!    16  u64 size of everything     24  u64 fingerprint of the model
-//!    32  [u8; 24] numerics: format of the weights and way of computing, zeros behind
+//!    32  [u8; 24] numerics: format of the weights and way of computing, each with its
+//!        revision, zeros behind
 //!    56  u32 format of keys and values: 1 FP32, 2 FP16, 3 INT8; u32 0
 //!    64  u64 tokens                 72  u64 tokens computed
 //!    80  u64 bytes of attachment    88  u32 marks, u32 entries of logit bias

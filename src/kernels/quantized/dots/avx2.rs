@@ -208,6 +208,10 @@ impl Dots for Avx2Dots {
         unsafe { _mm256_loadu_ps(p) }
     }
     #[inline(always)]
+    unsafe fn same(self, p: *const f32) -> Self::F32 {
+        unsafe { _mm256_set1_ps(p.read_unaligned()) }
+    }
+    #[inline(always)]
     unsafe fn scales(self, p: *const u8) -> Self::F32 {
         unsafe { _mm256_cvtph_ps(_mm_loadu_si128(p.cast())) }
     }

@@ -132,7 +132,7 @@ impl Dots for Avx512Vnni {
     }
     #[inline(always)]
     unsafe fn start8(self, p: *const i32) -> Self::Sums8 {
-        unsafe { _mm512_slli_epi32::<4>(_mm512_set1_epi32(p.read_unaligned())) }
+        unsafe { _mm512_set1_epi32(p.read_unaligned()) }
     }
     #[inline(always)]
     fn dot8(self, sums: Self::Sums8, w: Self::Bytes, x: Self::Quads) -> Self::Sums8 {
@@ -194,6 +194,10 @@ impl Dots for Avx512Vnni {
     #[inline(always)]
     unsafe fn load(self, p: *const f32) -> Self::F32 {
         unsafe { _mm512_loadu_ps(p) }
+    }
+    #[inline(always)]
+    unsafe fn same(self, p: *const f32) -> Self::F32 {
+        unsafe { _mm512_set1_ps(p.read_unaligned()) }
     }
     #[inline(always)]
     unsafe fn scales(self, p: *const u8) -> Self::F32 {

@@ -77,7 +77,7 @@ impl Dots for AvxVnni {
     }
     #[inline(always)]
     unsafe fn start8(self, p: *const i32) -> Self::Sums8 {
-        unsafe { _mm256_slli_epi32::<4>(_mm256_set1_epi32(p.read_unaligned())) }
+        unsafe { _mm256_set1_epi32(p.read_unaligned()) }
     }
     #[inline(always)]
     fn dot8(self, sums: Self::Sums8, w: Self::Bytes, x: Self::Quads) -> Self::Sums8 {
@@ -131,6 +131,10 @@ impl Dots for AvxVnni {
     #[inline(always)]
     unsafe fn load(self, p: *const f32) -> Self::F32 {
         unsafe { self.0.load(p) }
+    }
+    #[inline(always)]
+    unsafe fn same(self, p: *const f32) -> Self::F32 {
+        unsafe { self.0.same(p) }
     }
     #[inline(always)]
     unsafe fn scales(self, p: *const u8) -> Self::F32 {

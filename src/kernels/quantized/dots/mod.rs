@@ -95,7 +95,8 @@ pub(crate) trait Dots: Copy + Send + Sync {
     /// `4 * ROWS` readable bytes at each place.
     unsafe fn join4(self, first: *const u8, rest: *const u8) -> [Self::Quads; 4];
 
-    /// The start of a sum of INT8 weights; `p` is -8 times the sum of the group's inputs.
+    /// The start of a sum of INT8 weights; `p` is minus their offset times the sum of the group's
+    /// inputs.
     ///
     /// # Safety
     /// A readable number.
@@ -163,6 +164,11 @@ pub(crate) trait Dots: Copy + Send + Sync {
     /// # Safety
     /// As many readable numbers.
     unsafe fn load(self, p: *const f32) -> Self::F32;
+    /// A number, once for each row.
+    ///
+    /// # Safety
+    /// A readable number.
+    unsafe fn same(self, p: *const f32) -> Self::F32;
     /// Scales, widened.
     ///
     /// # Safety

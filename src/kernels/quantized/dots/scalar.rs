@@ -73,7 +73,7 @@ impl Dots for ScalarDots {
     }
     #[inline(always)]
     unsafe fn start8(self, p: *const i32) -> Self::Sums8 {
-        [unsafe { p.read_unaligned() } * 16; ROWS]
+        [unsafe { p.read_unaligned() }; ROWS]
     }
     #[inline(always)]
     fn dot8(self, mut sums: Self::Sums8, w: Self::Bytes, x: Self::Quads) -> Self::Sums8 {
@@ -132,6 +132,10 @@ impl Dots for ScalarDots {
     #[inline(always)]
     unsafe fn load(self, p: *const f32) -> Self::F32 {
         unsafe { p.cast::<[f32; ROWS]>().read_unaligned() }
+    }
+    #[inline(always)]
+    unsafe fn same(self, p: *const f32) -> Self::F32 {
+        [unsafe { p.read_unaligned() }; ROWS]
     }
     #[inline(always)]
     unsafe fn scales(self, p: *const u8) -> Self::F32 {

@@ -1,18 +1,21 @@
 //! Inputs as INT8 with AVX-512, sixteen groups at a time: what is one number for each group is
-//! then a lane of a register, and needs no sums and maxima across lanes of its own.
+//! then a lane of a register, and needs no sums and maxima across lanes of its own. Where four
+//! groups share a scale, they are lanes next to each other.
 //!
 //! The operations on each number are those of the general way, and so are the results.
 #![allow(clippy::needless_range_loop)] // loops over registers
 
 use std::arch::x86_64::*;
 
-use super::{GROUP, LANES, LARGEST, SMALLEST, make_nan};
+use super::{GROUP, LANES, LARGEST, SMALLEST, TileFormat, make_nan};
 use crate::kernels::simd::Avx512;
 
-/// As the general way, for a number of whole groups that sixteen divides.
+/// As the general way, for a number of whole groups that sixteen divides, in blocks of one or
+/// four.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
 pub(super) fn quantize_token(
     _: Avx512,
+    format: TileFormat,
     x: &[f32],
     values: &mut [i8],
     scales: &mut [f32],
@@ -21,6 +24,9 @@ pub(super) fn quantize_token(
     let groups = scales.len();
     assert!(groups.is_multiple_of(LANES) && corrections.len() == groups);
     assert!(x.len() == groups * GROUP && values.len() == groups * GROUP);
+    let block = format.input_groups();
+    assert!(block == 1 || block == 4);
+    let offset = _mm512_set1_epi32(format.offset());
     let mut most = _mm512_setzero_si512();
     for first in (0..groups).step_by(LANES) {
         // SAFETY: sixteen groups are in each slice from here on, as just checked.
@@ -42,7 +48,11 @@ pub(super) fn quantize_token(
             let b = _mm512_andnot_si512(sign, _mm512_castps_si512(b));
             lanes[g] = _mm512_max_epi32(a, b);
         }
-        let largest = across::<true>(lanes);
+        let mut largest = across::<true>(lanes);
+        if block == 4 {
+            largest = _mm512_max_epi32(largest, _mm512_shuffle_epi32::<0b10_11_00_01>(largest));
+            largest = _mm512_max_epi32(largest, _mm512_shuffle_epi32::<0b01_00_11_10>(largest));
+        }
         most = _mm512_max_epi32(most, largest);
         let largest = _mm512_castsi512_ps(largest);
         let some = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(largest, _mm512_set1_ps(SMALLEST));
@@ -69,7 +79,7 @@ pub(super) fn quantize_token(
         }
         let minus = _mm512_sub_epi32(_mm512_setzero_si512(), across::<false>(lanes));
         // SAFETY: as above.
-        unsafe { _mm512_storeu_si512(corrections.cast(), _mm512_slli_epi32::<3>(minus)) };
+        unsafe { _mm512_storeu_si512(corrections.cast(), _mm512_mullo_epi32(minus, offset)) };
     }
     if _mm512_reduce_max_epi32(most) >= f32::INFINITY.to_bits() as i32 {
         make_nan(values, scales, corrections);

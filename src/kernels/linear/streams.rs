@@ -1,0 +1,132 @@
+//! Products of one token with quantized weights: rows of four places of a matrix go on together,
+//! at the speed of the memory.
+#![allow(clippy::needless_range_loop)] // the loops over registers, see `direct`
+
+use super::Product;
+use super::planes::{Int4Planes, Int8Planes};
+use super::runs::{self, Runs, STREAMS};
+use super::scratch::Scratch;
+use super::tiles::{Format, Inputs, Int4, Int8, Rows, Sums};
+use crate::kernels::Weights;
+use crate::kernels::quantized::dots::Dots;
+use crate::kernels::quantized::inputs::QuantizedInput;
+use crate::kernels::quantized::layout::{GROUP, LINE};
+use crate::kernels::quantized::{TILE_ROWS, TileFormat};
+use crate::kernels::simd::prefetch_far;
+
+/// Computes `runs` of `product` for one token.
+#[inline(always)]
+pub(super) fn one_token<D: Dots>(
+    d: D,
+    product: &Product,
+    quantized: &QuantizedInput,
+    runs: Runs,
+    scratch: &mut Scratch,
+) {
+    let (_, sums, _) = scratch.parts(0, 2 * runs.len());
+    let (first, second) = sums.split_at_mut(runs.len());
+    for (matrix, sums) in product.matrices().zip([&mut *first, &mut *second]) {
+        let Weights::Tiles(format, tiles) = matrix.weights else { continue };
+        match format {
+            TileFormat::Int8 => streams::<D, Int8>(d, matrix.cols, tiles, quantized, runs, sums),
+            TileFormat::Int4 => streams::<D, Int4>(d, matrix.cols, tiles, quantized, runs, sums),
+            TileFormat::Int8Planes => {
+                streams::<D, Int8Planes>(d, matrix.cols, tiles, quantized, runs, sums);
+            }
+            TileFormat::Int4Planes => {
+                streams::<D, Int4Planes>(d, matrix.cols, tiles, quantized, runs, sums);
+            }
+        }
+    }
+    let second = second.chunks_exact(runs.count);
+    for (n, (sums, ups)) in first.chunks_exact(runs.count).zip(second).enumerate() {
+        // SAFETY: these rows belong to the calling task.
+        unsafe { product.out.put(d.simd(), 0, runs.run(n).start, sums, ups) };
+    }
+}
+
+/// `sums[n * count + row]` of runs of whole tiles for one token.
+#[inline(always)]
+fn streams<D: Dots, F: Format>(
+    d: D,
+    cols: usize,
+    tiles: &[u8],
+    quantized: &QuantizedInput,
+    runs: Runs,
+    sums: &mut [f32],
+) {
+    let groups = quantized.groups();
+    let (x, scales) = (quantized.values(0), quantized.scales(0));
+    let corrections = quantized.corrections(0);
+    assert!(x.len() >= groups * GROUP && scales.len() >= groups && corrections.len() >= groups);
+    assert!(groups == cols.div_ceil(GROUP) && runs.many == STREAMS);
+    let block = F::FORMAT.input_groups();
+    assert_eq!(block, quantized.block());
+    for at in (0..runs.count).step_by(TILE_ROWS) {
+        let mut rows = [Rows::new(tiles, tiles, 0); STREAMS];
+        let mut next = [[tiles.as_ptr(); 2]; STREAMS];
+        for r in 0..STREAMS {
+            let (tile, rest) = F::FORMAT.tile(tiles, cols, (runs.run(r).start + at) / TILE_ROWS);
+            rows[r] = Rows::new(tile, rest, 0);
+            next[r] = [tile, rest].map(|plane| plane.as_ptr().wrapping_add(runs::AHEAD));
+        }
+        // All runs go on together, because memory answers to so many places at once. Where a
+        // tile is two registers, few registers are left for more than one tile at a time.
+        let mut whole = Sums::<D, STREAMS, 1>::new(d);
+        let mut halves = [Sums::<D, 2, 1>::new(d); STREAMS];
+        for group in 0..groups {
+            for next in &mut next {
+                for _ in 0..F::FORMAT.group_bytes() / LINE + (group + 1) % 2 {
+                    prefetch_far(next[0]);
+                    next[0] = next[0].wrapping_add(LINE);
+                }
+                if F::FORMAT.is_planes() {
+                    for _ in 0..F::FORMAT.group_bytes() / LINE {
+                        prefetch_far(next[1]);
+                        next[1] = next[1].wrapping_add(LINE);
+                    }
+                }
+            }
+            // SAFETY: `x`, `scales` and `corrections` hold `groups` groups, and the tiles of
+            // `rows` as many (checked above).
+            unsafe {
+                let x = Inputs {
+                    values: x.as_ptr().add(group * GROUP),
+                    scales: scales.as_ptr().add(group),
+                    corrections: corrections.as_ptr().add(group),
+                    groups,
+                };
+                if const { D::ROWS == TILE_ROWS } {
+                    F::add_group(d, &mut whole.block, &rows, x, group);
+                } else {
+                    for r in 0..STREAMS {
+                        let rows = [rows[r], rows[r].below(D::ROWS)];
+                        F::add_group(d, &mut halves[r].block, &rows, x, group);
+                    }
+                }
+                // A loop of its own for each block, as for more tokens, took 3 % longer.
+                if (group + 1).is_multiple_of(block) || group + 1 == groups {
+                    if const { D::ROWS == TILE_ROWS } {
+                        whole.end_block(d, block, x.scales, groups);
+                    } else {
+                        for r in 0..STREAMS {
+                            halves[r].end_block(d, block, x.scales, groups);
+                        }
+                    }
+                }
+            }
+        }
+        for r in 0..STREAMS {
+            let out = &mut sums[r * runs.count + at..][..TILE_ROWS];
+            // SAFETY: as many numbers.
+            unsafe {
+                if const { D::ROWS == TILE_ROWS } {
+                    d.store(out.as_mut_ptr(), whole.row[0][r]);
+                } else {
+                    d.store(out.as_mut_ptr(), halves[r].row[0][0]);
+                    d.store(out[D::ROWS..].as_mut_ptr(), halves[r].row[0][1]);
+                }
+            }
+        }
+    }
+}
