@@ -34,8 +34,8 @@ pub(crate) trait Dots: Copy + Send + Sync {
     const PAIR: (usize, usize);
     /// Up to how many tokens one register of rows is summed for.
     const SINGLE: usize;
-    /// Registers of rows, and tokens, of a block of a panel: as many sums as fit the registers
-    /// twice.
+    /// Registers of rows, and tokens, of a block of a panel of INT8: as many sums as fit the
+    /// registers twice.
     const PANEL: (usize, usize);
     /// Columns that a step through a panel takes.
     const PANEL_COLUMNS: usize;
