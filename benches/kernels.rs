@@ -47,6 +47,7 @@ fn main() {
         let isa = Isa::named(&isa).expect("--isa");
         for &threads in &numbers("--threads", "1,2") {
             let pool = Pool::new(threads).expect("threads");
+            measure_regions(&pool);
             let cancel = Cancel::new();
             for weights in list("--weights", "bf16") {
                 let (format, mode) = match weights.as_str() {
@@ -117,6 +118,29 @@ impl Memory {
         let start = round * 7 % places * elements;
         &all[start..start + elements]
     }
+}
+
+/// What a region costs in which hardly anything is done: the median of many, again and again,
+/// because it depends on how far the cores are from each other just now.
+fn measure_regions(pool: &Pool) {
+    const REGIONS: usize = 2000;
+    print!("\n{} threads, a region of one short task for each:", pool.threads());
+    for _ in 0..8 {
+        let mut times = Vec::with_capacity(REGIONS);
+        let mut data = vec![[0u64; 16]; pool.threads()];
+        for _ in 0..REGIONS {
+            let start = std::time::Instant::now();
+            pool.run_parts(&mut data, |n, part| part.iter_mut().for_each(|v| *v += n as u64))
+                .expect("a region");
+            times.push(start.elapsed().as_nanos());
+            // As long as a short step of the caller alone.
+            let start = std::time::Instant::now();
+            while start.elapsed().as_nanos() < 2000 {}
+        }
+        times.sort_unstable();
+        print!(" {}", times[REGIONS / 2]);
+    }
+    println!(" ns");
 }
 
 /// How fast weights are quantized when a model is opened.

@@ -19,13 +19,17 @@ pub struct Limits {
 
 /// Bytes that no cache holds.
 const MEMORY: usize = 512 << 20;
+/// The same for [`Reader`], which holds them beside a model.
+const BESIDE: usize = 192 << 20;
+/// How long a [`Reader`] reads.
+const LOOK: Duration = Duration::from_millis(25);
 /// How long each is tried; the best of several tries counts.
 const TRY: Duration = Duration::from_millis(60);
 const TRIES: usize = 5;
 
 /// Measures all limits with `threads` threads.
 pub fn measure(threads: usize) -> Limits {
-    let memory = Memory::new();
+    let memory = Memory::new(MEMORY);
     let mut limits = Limits::default();
     for _ in 0..TRIES {
         limits.fma = limits.fma.max(together(threads, |_| rate(fma())));
@@ -34,6 +38,28 @@ pub fn measure(threads: usize) -> Limits {
         limits.read = limits.read.max(together(threads, |thread| memory.read(thread, threads)));
     }
     limits
+}
+
+/// Reads memory now and then, because its speed changes within a run.
+pub struct Reader {
+    memory: Memory,
+    threads: usize,
+}
+
+impl Reader {
+    pub fn new(threads: usize) -> Self {
+        Self { memory: Memory::new(BESIDE), threads }
+    }
+
+    /// Bytes per second that all threads read just now: the best of as many tries as the time
+    /// is enough for.
+    pub fn read(&self) -> f64 {
+        let (start, mut best) = (Instant::now(), 0.0);
+        while start.elapsed() < LOOK {
+            best = together(self.threads, |n| self.memory.read(n, self.threads)).max(best);
+        }
+        best
+    }
 }
 
 /// The sum of what each of `threads` threads measures at the same time.
@@ -153,15 +179,15 @@ fn int8_avx512() -> f64 {
 struct Memory(Vec<u64>);
 
 impl Memory {
-    fn new() -> Self {
-        let mut words: Vec<u64> = Vec::with_capacity(MEMORY / 8);
+    fn new(bytes: usize) -> Self {
+        let mut words: Vec<u64> = Vec::with_capacity(bytes / 8);
         // SAFETY: advice on memory that the vector owns; refusal changes nothing.
         unsafe {
             let start = words.as_mut_ptr().cast::<libc::c_void>();
             let skip = start.align_offset(4096);
-            libc::madvise(start.byte_add(skip), MEMORY - 4096, libc::MADV_HUGEPAGE);
+            libc::madvise(start.byte_add(skip), bytes - 4096, libc::MADV_HUGEPAGE);
         }
-        words.extend((0..MEMORY as u64 / 8).map(|i| i.wrapping_mul(0x9E37_79B9)));
+        words.extend((0..bytes as u64 / 8).map(|i| i.wrapping_mul(0x9E37_79B9)));
         Self(words)
     }
 

@@ -23,7 +23,9 @@
 //!
 //! One warm-up, then `--runs` measured runs, fewer where one takes so long that `--seconds` are
 //! over; figures are medians with minimum and maximum. Greedy decoding. On shared machines
-//! compare figures of one run only.
+//! compare figures of one run only. A decode's share of the read bandwidth is one of the mean of
+//! what was read before each of its runs and after the last: the memory of some machines has
+//! another speed every few seconds (docs/performance.md, "Batches").
 //!
 //! Files are written after each figure: a run that was ended early leaves those it has, and
 //! `--resume` goes on from them.

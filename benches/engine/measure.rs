@@ -9,7 +9,7 @@ use qwen35::{
     ComputeMode, KvElement, Model, ModelOptions, Next, Session, SessionOptions, WeightFormat,
 };
 
-use crate::limits::Limits;
+use crate::limits::{Limits, Reader};
 use crate::report::{Figure, Report};
 use crate::{Arguments, fail};
 
@@ -89,7 +89,8 @@ impl<'a> Bench<'a> {
     }
 
     /// Decodes at each depth in turn, in one session that grows. Where the first depth is 0
-    /// the prompt has 19 tokens.
+    /// the prompt has 19 tokens. Memory is read before each run and after the last: a machine
+    /// may have another speed some seconds later.
     pub fn decode(&self, report: &mut Report) {
         let depths = &self.arguments.depths;
         if depths.iter().all(|&n| report.has(&self.figure("decode", n, "tok/s", None))) {
@@ -98,7 +99,12 @@ impl<'a> Bench<'a> {
         let model = self.model();
         let mut session = self.session(&model);
         let config = model.config().unwrap_or_else(|| fail("no weights"));
+        let reader = Reader::new(self.threads);
         for &depth in depths {
+            let figure = self.figure("decode", depth, "tok/s", None);
+            if report.has(&figure) {
+                continue;
+            }
             let wanted = depth.max(19);
             if wanted > session.position() {
                 let more = prompt(&model, wanted - session.position());
@@ -106,16 +112,19 @@ impl<'a> Bench<'a> {
             }
             next(&mut session);
             let bytes = self.weight_bytes(&model) + state_bytes(config, session.kv(), wanted);
-            let share = (self.limits.read > 0.0)
-                .then(|| (bytes / self.limits.read, "the read bandwidth".to_owned()));
-            let figure = self.figure("decode", depth, "tok/s", share);
-            self.measure(report, figure, || {
+            let mut reads = Vec::new();
+            let values = self.runs(|| {
+                reads.push(reader.read());
                 let start = Instant::now();
                 for _ in 1..self.arguments.output {
                     next(&mut session);
                 }
                 (self.arguments.output - 1) as f64 / start.elapsed().as_secs_f64()
             });
+            reads.push(reader.read());
+            let read = reads.iter().sum::<f64>() / reads.len() as f64;
+            let share = Some((bytes / read, "the read bandwidth".to_owned()));
+            self.add(report, Figure { share, read: Some(read / 1e9), ..figure }, &values);
         }
     }
 
@@ -188,12 +197,17 @@ impl<'a> Bench<'a> {
         or_fail(Session::new(model, SessionOptions { sampling, kv, ..SessionOptions::default() }))
     }
 
-    /// Adds a figure that is not there yet: one warm-up, then the measured runs, fewer of them
-    /// if the time is over, and none but the first if that alone takes so long.
-    fn measure(&self, report: &mut Report, figure: Figure, mut run: impl FnMut() -> f64) {
-        if report.has(&figure) {
-            return;
+    /// Adds a figure that is not there yet.
+    fn measure(&self, report: &mut Report, figure: Figure, run: impl FnMut() -> f64) {
+        if !report.has(&figure) {
+            let values = self.runs(run);
+            self.add(report, figure, &values);
         }
+    }
+
+    /// One warm-up, then the measured runs, fewer of them if the time is over, and none but the
+    /// first if that alone takes so long.
+    fn runs(&self, mut run: impl FnMut() -> f64) -> Vec<f64> {
         let start = Instant::now();
         let over = || start.elapsed().as_secs_f64() > self.arguments.seconds;
         let mut values = vec![run()];
@@ -203,7 +217,11 @@ impl<'a> Bench<'a> {
         while values.is_empty() || (values.len() < self.arguments.runs && !over()) {
             values.push(run());
         }
-        report.add(figure, &values);
+        values
+    }
+
+    fn add(&self, report: &mut Report, figure: Figure, values: &[f64]) {
+        report.add(figure, values);
         crate::write(self.arguments, report);
     }
 
@@ -233,6 +251,7 @@ impl<'a> Bench<'a> {
             max: 0.0,
             runs: 0,
             share,
+            read: None,
         }
     }
 

@@ -48,8 +48,8 @@ pub fn svg(report: &Report) -> String {
     );
     text(&mut out, MARGIN, 66.0, "start", 13.0, &line);
     if shown.figures.iter().any(|f| f.share.is_some()) {
-        let line = "Pale: what the machine could do at most, by its arithmetic (prefill) or its \
-                    memory (decode), measured in the same run.";
+        let line = "Pale: what the machine could do at most, by its arithmetic (prefill, measured \
+                    in the same run) or its memory (decode, measured beside the same figure).";
         text(&mut out, MARGIN, 84.0, "start", 13.0, line);
     }
 
@@ -154,11 +154,12 @@ impl<'a> Shown<'a> {
             if let Some((most, of)) = limit(figure) {
                 let width = most * scale;
                 let share = 100.0 * figure.median / most;
+                let read = figure.read.map_or(String::new(), |read| format!(", {read:.1} GB/s"));
                 let _ = writeln!(
                     out,
                     "<rect x=\"{start:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"18\" \
                      rx=\"3\" fill=\"{colour}\" opacity=\"0.17\"><title>{share:.0}% of \
-                     {of}</title></rect>"
+                     {of}{read}</title></rect>"
                 );
                 end = end.max(start + width);
                 let _ = write!(value, " · {share:.0}%");

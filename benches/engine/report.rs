@@ -27,6 +27,8 @@ pub struct Figure {
     pub runs: usize,
     /// The share of a limit of the machine, and of which, where one applies.
     pub share: Option<(f64, String)>,
+    /// What the memory gave beside the runs, in GB/s: the mean, which the share is of.
+    pub read: Option<f64>,
 }
 
 /// All figures of one sitting.
@@ -103,7 +105,8 @@ impl Report {
         let share = figure.share.as_mut().map_or(String::new(), |(share, of)| {
             // Given for one unit of the figure.
             *share *= figure.median;
-            format!("  {:3.0}% of {of}", *share * 100.0)
+            let read = figure.read.map_or(String::new(), |read| format!(", {read:.1} GB/s"));
+            format!("  {:3.0}% of {of}{read}", *share * 100.0)
         });
         println!(
             "{:<22} {what:<18} {} threads {:>10.2} {:<6} ({min:.2} to {max:.2}){share}",
@@ -126,6 +129,9 @@ impl Report {
                 if let Some((share, of)) = &f.share {
                     value["share"] = json!(round(*share));
                     value["share_of"] = json!(of);
+                }
+                if let Some(read) = f.read {
+                    value["read_gb_per_s"] = json!(round(read));
                 }
                 value
             })
@@ -156,6 +162,7 @@ impl Report {
                 max: number("max"),
                 runs: count("runs"),
                 share: f["share"].as_f64().map(|share| (share, word("share_of"))),
+                read: f["read_gb_per_s"].as_f64(),
             }
         });
         Ok(Self { machine, figures: figures.collect() })
