@@ -48,7 +48,7 @@ use crate::pool::SharedMut;
 pub use ahead::Ahead;
 use ahead::{Asks, Part};
 use narrow::{Narrow, Rounded, with_rounded};
-use runs::{Runs, Share};
+use runs::{Runs, STREAMS, STREAMS_OF_TWO, Share};
 use scratch::with_scratch;
 pub use short::{SHORT_BLOCK, ShortRows, linear_rows};
 pub use tiles::products_revision;
@@ -104,7 +104,7 @@ const PANEL_ROWS: usize = 60;
 const PANEL_ELEMENTS: usize = 96 << 10;
 
 /// Most tasks of one token that are done in one call: half a megabyte and more.
-const JOINED_TASKS: usize = 8;
+const JOINED_TASKS: usize = 16;
 
 /// Most jobs of one call; it spares an allocation.
 const MAX_JOBS: usize = 8;
@@ -189,7 +189,7 @@ fn linear_of<'j, 'a: 'j>(c: &Compute, input: Input, jobs: impl Iterator<Item = &
             Mode::Accumulate => Finish::Accumulate,
         };
         let out = Output { data: SharedMut::new(job.out), width: job.matrix.rows, finish };
-        let share = share(c, &input, &job.matrix, 1);
+        let share = share(c, &input, &job.matrix, None);
         *product = Some(Product { first_task: tasks, share, matrix: job.matrix, up: None, out });
         tasks += share.tasks();
     }
@@ -224,7 +224,7 @@ pub fn linear_swiglu(
         check(&input, &gate, out);
         check(&input, &up, out);
         let out = Output { data: SharedMut::new(out), width: gate.rows, finish: Finish::SwiGlu };
-        let share = share(c, &input, &gate, 2);
+        let share = share(c, &input, &gate, Some(&up));
         let product = Product { first_task: 0, share, matrix: gate, up: Some(up), out };
         let asks = asks(c, &input, [&product]);
         c.run_ranges(share.tasks(), most_tasks(&input), |range| {
@@ -262,13 +262,17 @@ fn check(input: &Input, matrix: &Matrix, out: &[f32]) {
     assert!(matrix.weights.fit(matrix.rows, matrix.cols), "linear: weights");
 }
 
-/// How the rows of `matrices` matrices like `matrix` are shared among tasks.
-fn share(c: &Compute, input: &Input, matrix: &Matrix, matrices: usize) -> Share {
-    let step = task_rows(c, input, matrix, matrices);
-    if input.tokens == 1 {
-        Share::in_runs(matrix.rows, step)
-    } else {
-        Share::whole(matrix.rows, step)
+/// How the rows of `matrix`, and of `up` if there is one, are shared among tasks.
+fn share(c: &Compute, input: &Input, matrix: &Matrix, up: Option<&Matrix>) -> Share {
+    let step = task_rows(c, input, matrix, 1 + usize::from(up.is_some()));
+    let together = match (matrix.weights, up.map(|up| up.weights)) {
+        (Weights::Tiles(a, _), Some(Weights::Tiles(b, _))) => input.quantized.is_some() && a == b,
+        _ => false,
+    };
+    match input.tokens {
+        1 if together => Share::in_runs(matrix.rows, step, STREAMS_OF_TWO),
+        1 => Share::in_runs(matrix.rows, step, STREAMS),
+        _ => Share::whole(matrix.rows, step),
     }
 }
 

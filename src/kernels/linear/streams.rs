@@ -1,5 +1,5 @@
-//! Products of one token with quantized weights: rows of four places of a matrix go on together,
-//! at the speed of the memory.
+//! Products of one token with quantized weights: rows of four places of a matrix, or of two of
+//! each of two matrices, go on together, at the speed of the memory.
 #![allow(clippy::needless_range_loop)] // the loops over registers, see `direct`
 
 use super::Product;
@@ -24,49 +24,64 @@ pub(super) fn one_token<D: Dots>(
     scratch: &mut Scratch,
 ) {
     let (_, sums, _) = scratch.parts(0, 2 * runs.len());
-    let (first, second) = sums.split_at_mut(runs.len());
-    for (matrix, sums) in product.matrices().zip([&mut *first, &mut *second]) {
-        let Weights::Tiles(format, tiles) = matrix.weights else { continue };
-        match format {
-            TileFormat::Int8 => streams::<D, Int8>(d, matrix.cols, tiles, quantized, runs, sums),
-            TileFormat::Int4 => streams::<D, Int4>(d, matrix.cols, tiles, quantized, runs, sums),
+    let (cols, count) = (product.matrix.cols, runs.count);
+    let mut matrices = [(TileFormat::Int4, &[][..]); 2];
+    for (of, matrix) in matrices.iter_mut().zip(product.matrices()) {
+        let Weights::Tiles(format, tiles) = matrix.weights else { return };
+        *of = (format, tiles);
+    }
+    // All places of a matrix, or both matrices together.
+    let all = product.matrices().count() * runs.many;
+    for (n, sums) in sums.chunks_exact_mut(STREAMS * count).take(all / STREAMS).enumerate() {
+        let first = n * STREAMS;
+        let mut places = [(&[][..], 0); STREAMS];
+        for r in 0..STREAMS {
+            let at = first + r;
+            places[r] = (matrices[at / runs.many].1, runs.run(at % runs.many).start);
+        }
+        match matrices[first / runs.many].0 {
+            TileFormat::Int8 => streams::<D, Int8>(d, cols, places, count, quantized, sums),
+            TileFormat::Int4 => streams::<D, Int4>(d, cols, places, count, quantized, sums),
             TileFormat::Int8Planes => {
-                streams::<D, Int8Planes>(d, matrix.cols, tiles, quantized, runs, sums);
+                streams::<D, Int8Planes>(d, cols, places, count, quantized, sums);
             }
             TileFormat::Int4Planes => {
-                streams::<D, Int4Planes>(d, matrix.cols, tiles, quantized, runs, sums);
+                streams::<D, Int4Planes>(d, cols, places, count, quantized, sums);
             }
         }
     }
-    let second = second.chunks_exact(runs.count);
-    for (n, (sums, ups)) in first.chunks_exact(runs.count).zip(second).enumerate() {
+    let (first, second) = sums.split_at(runs.len());
+    let second = second.chunks_exact(count);
+    for (n, (sums, ups)) in first.chunks_exact(count).zip(second).enumerate() {
         // SAFETY: these rows belong to the calling task.
         unsafe { product.out.put(d.simd(), 0, runs.run(n).start, sums, ups) };
     }
 }
 
-/// `sums[n * count + row]` of runs of whole tiles for one token.
+/// `sums[n * count + row]` of `count` rows, whole tiles, from each of some places for one token:
+/// the tiles of a matrix, all of them, and the first row there.
 #[inline(always)]
 fn streams<D: Dots, F: Format>(
     d: D,
     cols: usize,
-    tiles: &[u8],
+    places: [(&[u8], usize); STREAMS],
+    count: usize,
     quantized: &QuantizedInput,
-    runs: Runs,
     sums: &mut [f32],
 ) {
     let groups = quantized.groups();
     let (x, scales) = (quantized.values(0), quantized.scales(0));
     let corrections = quantized.corrections(0);
     assert!(x.len() >= groups * GROUP && scales.len() >= groups && corrections.len() >= groups);
-    assert!(groups == cols.div_ceil(GROUP) && runs.many == STREAMS);
+    assert!(groups == cols.div_ceil(GROUP));
     let block = F::FORMAT.input_groups();
     assert_eq!(block, quantized.block());
-    for at in (0..runs.count).step_by(TILE_ROWS) {
-        let mut rows = [Rows::new(tiles, tiles, 0); STREAMS];
-        let mut next = [[tiles.as_ptr(); 2]; STREAMS];
+    for at in (0..count).step_by(TILE_ROWS) {
+        let mut rows = [Rows::new(places[0].0, places[0].0, 0); STREAMS];
+        let mut next = [[places[0].0.as_ptr(); 2]; STREAMS];
         for r in 0..STREAMS {
-            let (tile, rest) = F::FORMAT.tile(tiles, cols, (runs.run(r).start + at) / TILE_ROWS);
+            let (tiles, first) = places[r];
+            let (tile, rest) = F::FORMAT.tile(tiles, cols, (first + at) / TILE_ROWS);
             rows[r] = Rows::new(tile, rest, 0);
             next[r] = [tile, rest].map(|plane| plane.as_ptr().wrapping_add(runs::AHEAD));
         }
@@ -117,7 +132,7 @@ fn streams<D: Dots, F: Format>(
             }
         }
         for r in 0..STREAMS {
-            let out = &mut sums[r * runs.count + at..][..TILE_ROWS];
+            let out = &mut sums[r * count + at..][..TILE_ROWS];
             // SAFETY: as many numbers.
             unsafe {
                 if const { D::ROWS == TILE_ROWS } {

@@ -356,6 +356,7 @@ fn quantized_products_have_the_defined_bits() {
         for format in TileFormat::ALL {
             let tiles = some_tiles(&mut numbers, format, rows, cols);
             let matrix = Matrix::new(Weights::Tiles(format, &tiles[1..]), rows, cols);
+            let ups = TileFormat::ALL.map(|up| (up, some_tiles(&mut numbers, up, rows, cols)));
             for isa in Isa::available() {
                 let fused = !matches!(isa, Isa::Scalar(_));
                 let all = defined_products(format, &tiles[1..], (rows, cols), x, fused);
@@ -373,6 +374,15 @@ fn quantized_products_have_the_defined_bits() {
                     assert_eq!(bits(&out), bits(&all[..tokens * rows]), "{place}");
                     let sums: Vec<f32> = out.iter().map(|v| 1.5 + v).collect();
                     assert_eq!(bits(&added), bits(&sums), "{place}, added");
+                    // One token, for which gate and up may be read together, and the same twice.
+                    for (up, tiles) in ups.iter().filter(|_| tokens == 1) {
+                        let up = Matrix::new(Weights::Tiles(*up, &tiles[1..]), rows, cols);
+                        let (mut one, mut two) = (vec![f32::NAN; rows], vec![f32::NAN; 2 * rows]);
+                        linear_swiglu(&c, x, 1, matrix, up, &mut one);
+                        linear_swiglu(&c, &x.repeat(2), 2, matrix, up, &mut two);
+                        c.check().unwrap();
+                        assert_eq!(bits(&one), bits(&two[..rows]), "{place}, SwiGLU");
+                    }
                 }
             }
         }

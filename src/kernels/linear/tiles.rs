@@ -51,7 +51,12 @@ pub(super) fn task_rows(tokens: usize, format: TileFormat, cols: usize, matrices
     let tile = format.tile_bytes(cols) * matrices;
     // Long runs for the memory, short enough that all threads finish together; or what stays
     // in the second-level cache beside the inputs.
-    let (bytes, least) = if tokens <= FEW_TOKENS { (64 << 10, 1) } else { (192 << 10, 2) };
+    let (bytes, least) = match tokens {
+        // Several such tasks are done in one call.
+        1 => (32 << 10, 1),
+        2..=FEW_TOKENS => (64 << 10, 1),
+        _ => (192 << 10, 2),
+    };
     (bytes / tile).clamp(least, 8).next_multiple_of(least) * TILE_ROWS
 }
 

@@ -125,7 +125,7 @@ pub fn upper_bounds(
     assert!(out.len() == tokens * matrix.rows && matrix.weights.fit(matrix.rows, matrix.cols));
     let step = tiles::task_rows(tokens, format, matrix.cols, 1);
     let share = match tokens {
-        1 => Share::in_runs(matrix.rows, step),
+        1 => Share::in_runs(matrix.rows, step, STREAMS),
         _ => Share::whole(matrix.rows, step),
     };
     let finite = AtomicBool::new(true);
@@ -420,7 +420,14 @@ impl Bounds<'_> {
         let first = token * self.matrix.rows + row;
         // SAFETY: these rows belong to the calling task.
         let out = unsafe { self.out.part(first.min(self.out.len()), count) };
-        out.copy_from_slice(&values[..count]);
+        if count == D::ROWS {
+            // Of a known length: no call of `memcpy`.
+            for n in 0..D::ROWS {
+                out[n] = values[n];
+            }
+        } else {
+            out.copy_from_slice(&values[..count]);
+        }
         most < f32::INFINITY.to_bits()
     }
 }

@@ -26,6 +26,8 @@ const MIN_ROWS: usize = 4096;
 const SEEDS: usize = 24;
 /// Part of the tiles, as a divisor, above which computing all is as well.
 const MOST_TILES: usize = 4;
+/// Logits that are filled by one task.
+const TASK_FILL: usize = 32 << 10;
 /// Most choices from all logits before the planes are tried again.
 const MAX_REST: usize = 63;
 
@@ -252,8 +254,11 @@ fn refine(
     if !holds(others, of_others, bounds, adjusted, choice) {
         return Ok(false);
     }
-    bounds.fill(f32::NEG_INFINITY);
-    beyond.fill(f32::NEG_INFINITY);
+    // A megabyte, of which each thread has had a part in its caches.
+    for logits in [&mut *bounds, beyond] {
+        c.run_chunks(logits, TASK_FILL, |_, logits| logits.fill(f32::NEG_INFINITY));
+    }
+    c.check()?;
     for (&tile, exact) in tiles.iter().zip(exact.chunks_exact(TILE_ROWS)) {
         let rows = rows_of(tile, choice.tokens);
         let count = rows.len();
