@@ -422,9 +422,7 @@ impl Bounds<'_> {
         let out = unsafe { self.out.part(first.min(self.out.len()), count) };
         if count == D::ROWS {
             // Of a known length: no call of `memcpy`.
-            for n in 0..D::ROWS {
-                out[n] = values[n];
-            }
+            out[..D::ROWS].copy_from_slice(&values[..D::ROWS]);
         } else {
             out.copy_from_slice(&values[..count]);
         }
