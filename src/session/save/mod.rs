@@ -1,6 +1,6 @@
 //! Sessions as bytes: to a file or to memory, and back.
 //!
-//! # Layout, version 2
+//! # Layout, version 3
 //!
 //! Little-endian. The parts follow each other without gaps, so that every number before a
 //! part says where it is:
@@ -15,15 +15,18 @@
 //!    64  u64 tokens                 72  u64 tokens computed
 //!    80  u64 bytes of attachment    88  u32 marks, u32 entries of logit bias
 //!    96  u64 name of the next mark  104 u64 tokens queued, not computed
-//!   112  u64 0                      120 u64 XXH64 of the 120 bytes before
+//!   112  u64 changes of all marks    120 u64 XXH64 of the 120 bytes before
 //! tokens, u32 each
 //! sampling: see `sampling_words`; random stream, 4 u64; bias, (u32 id, f32) each
 //! u64 where the model's output begins
 //! attachment
-//! state: hidden [H] f32; delta, conv f32; for each attention layer its pages, each with its
-//!     elements and, in INT8, its scales (see `kernels::kv`)
+//! state: hidden [H] f32; delta, changes of the block of tokens that has been begun (as many as
+//!     the tokens computed are beyond a multiple of four; see `kernels::delta`), conv, all f32; for
+//!     each attention layer its pages, each with its elements and, in INT8, its scales (see
+//!     `kernels::kv`)
 //! for each mark: u64 name, position, automatic, output start, tokens computed and queued;
-//!     random stream; hidden, delta, conv (its keys and values are a beginning of the session's)
+//!     random stream; hidden, delta, changes, conv (its keys and values are a beginning of the
+//!     session's)
 //! u64 XXH64 of everything behind the header
 //! ```
 //!
