@@ -48,8 +48,8 @@ pub fn svg(report: &Report) -> String {
     );
     text(&mut out, MARGIN, 66.0, "start", 13.0, &line);
     if shown.figures.iter().any(|f| f.share.is_some()) {
-        let line = "Pale: what the machine could do at most, by its arithmetic (prefill, measured \
-                    in the same run) or its memory (decode, measured beside the same figure).";
+        let line = "Pale: what the machine could do at most, by its arithmetic (prefill) or its \
+                    memory (decode), measured in the same run.";
         text(&mut out, MARGIN, 84.0, "start", 13.0, line);
     }
 
