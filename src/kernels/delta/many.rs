@@ -437,7 +437,7 @@ struct Place<'a> {
     values_at: usize,
 }
 
-/// The products of the keys of a block with `x`, each as by [`dot`].
+/// The products of the keys of a block with `x`, each as by [`dot`](super::dot).
 #[inline(always)]
 fn dots<S: Simd>(s: S, keys: &[f32], x: &[f32]) -> [f32; BLOCK_TOKENS] {
     let mut sums = [s.splat(0.0); BLOCK_TOKENS];

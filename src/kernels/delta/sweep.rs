@@ -93,32 +93,23 @@ pub(super) unsafe fn pass<S: Simd, const UPDATE: bool, const READ: bool, const S
                             &mut products,
                         );
                     }
-                    if READ {
-                        let ahead = if v == 0 { ahead } else { none };
-                        sweep::<S, false, true, false, 1, 2>(
-                            s,
-                            rows,
-                            changed,
-                            changed,
-                            update,
-                            reads,
-                            ahead,
-                            v,
-                            0,
-                            &mut products,
-                        );
-                        sweep::<S, false, true, false, 1, 2>(
-                            s,
-                            rows,
-                            changed,
-                            changed,
-                            update,
-                            reads,
-                            none,
-                            v,
-                            2,
-                            &mut products,
-                        );
+                    // Two tokens at a time.
+                    for token in (0..BLOCK_TOKENS).step_by(2) {
+                        if READ {
+                            let ahead = if v + token == 0 { ahead } else { none };
+                            sweep::<S, false, true, false, 1, 2>(
+                                s,
+                                rows,
+                                changed,
+                                changed,
+                                update,
+                                reads,
+                                ahead,
+                                v,
+                                token,
+                                &mut products,
+                            );
+                        }
                     }
                 }
             },

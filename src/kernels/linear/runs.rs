@@ -4,9 +4,9 @@
 //! thread of the machine this was written on (Zen 4) read 15 GB/s from one place, 25 to 27 from
 //! four places at least 256 KiB apart, and 30 of them in large pages. For one token, which is
 //! all memory, a task therefore takes rows of four places that are a quarter of the matrix
-//! apart, and the next task goes on at each of them; or
-//! of two places of each of two matrices that are read together. The core's own prefetchers need
-//! a while at a new place: two that were read by turns, 9 KB of each, came at 26 GB/s instead of 35.
+//! apart, and the next task goes on at each of them; or of two places of each of two matrices
+//! that are read together. The core's own prefetchers need a while at a new place: two that were
+//! read by turns, 9 KB of each, came at 26 GB/s instead of 35.
 
 use std::ops::Range;
 
