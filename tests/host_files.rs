@@ -209,15 +209,18 @@ fn progress_counts_up_and_cancels() {
         };
         Model::open_host(Box::new(archive.clone()), &options(weights), &mut watch).unwrap();
         assert_eq!(last.0, last.1);
+        // While the tokenizer is still read the caller is asked on, by the clock: another time
+        // it may be asked less often, and then the model is open before it says no.
         for stop in (1..=calls).step_by(7) {
             let mut left = stop;
             let mut end = |_, _| {
                 left -= 1;
                 left > 0
             };
-            let result = Model::open_host(Box::new(archive.clone()), &options(weights), &mut end);
-            assert_eq!(result.err().unwrap().kind(), ErrorKind::Cancelled);
-            assert_eq!(left, 0);
+            match Model::open_host(Box::new(archive.clone()), &options(weights), &mut end) {
+                Ok(_) => assert!(stop > 1 && left > 0, "{left} of {stop}"),
+                Err(error) => assert_eq!((error.kind(), left), (ErrorKind::Cancelled, 0)),
+            }
         }
     }
 }
