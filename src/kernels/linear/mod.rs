@@ -11,7 +11,7 @@
 //!   registers. The speed is that of the multiply-add units.
 //!
 //! In [`ComputeMode::Fast`], [`narrow`] takes the place of both for BF16 weights, and
-//! [`tiles`] for quantized ones (and [`planes`] where they are in two planes).
+//! for quantized ones [`streams`] (few tokens), [`tile_panel`] or [`tiles`] (many).
 //!
 //! Who wants only the largest products of many rows gets bounds from part of the bits, by
 //! [`short`] for weights as stored and by [`upper`] for those in two planes, and computes the
@@ -24,6 +24,7 @@
 mod ahead;
 mod direct;
 mod element;
+mod format;
 mod narrow;
 mod panel;
 mod planes;
@@ -47,11 +48,12 @@ use crate::dispatch;
 use crate::pool::SharedMut;
 pub use ahead::Ahead;
 use ahead::{Asks, Part};
+pub use format::products_revision;
 use narrow::{Narrow, Rounded, with_rounded};
 use runs::{Runs, STREAMS, STREAMS_OF_TWO, Share};
 use scratch::with_scratch;
 pub use short::{SHORT_BLOCK, ShortRows, linear_rows};
-pub use tiles::products_revision;
+use streams::FEW_TOKENS;
 pub use upper::{BoundInputs, largest_of_tiles, linear_tiles, upper_bounds};
 
 /// What becomes of a product.
@@ -103,7 +105,7 @@ const PANEL_ROWS: usize = 60;
 /// Most elements of a panel (384 KiB) of more than 12 rows.
 const PANEL_ELEMENTS: usize = 96 << 10;
 
-/// Most tasks of one token that are done in one call: half a megabyte and more.
+/// Most tasks of few tokens that are done in one call: half a megabyte and more.
 const JOINED_TASKS: usize = 16;
 
 /// Most jobs of one call; it spares an allocation.
@@ -195,7 +197,7 @@ fn linear_of<'j, 'a: 'j>(c: &Compute, input: Input, jobs: impl Iterator<Item = &
     }
     let asks = asks(c, &input, products.iter().flatten());
     c.run_ranges(tasks, most_tasks(&input), |range| {
-        let asks = asks.as_ref().map(|asks| asks.part(range.start, tasks));
+        let asks = asks.as_ref().map(|asks| asks.part(range.clone(), tasks));
         for product in products.iter().flatten() {
             product.compute(c, &Input { asks, ..input }, range.clone());
         }
@@ -228,17 +230,17 @@ pub fn linear_swiglu(
         let product = Product { first_task: 0, share, matrix: gate, up: Some(up), out };
         let asks = asks(c, &input, [&product]);
         c.run_ranges(share.tasks(), most_tasks(&input), |range| {
-            let asks = asks.as_ref().map(|asks| asks.part(range.start, share.tasks()));
+            let asks = asks.as_ref().map(|asks| asks.part(range.clone(), share.tasks()));
             product.compute(c, &Input { asks, ..input }, range);
         });
     });
 }
 
-/// How many tasks are done in one call at most. With one token, where the memory's speed
-/// counts, each call costs what it takes until the memory is busy again; with several, inputs
+/// How many tasks are done in one call at most. With few tokens, where the memory's speed
+/// counts, each call costs what it takes until the memory is busy again; with many, inputs
 /// and sums of one task are as much as the caches hold.
 fn most_tasks(input: &Input) -> usize {
-    if input.tokens == 1 { JOINED_TASKS } else { 1 }
+    if input.tokens <= FEW_TOKENS { JOINED_TASKS } else { 1 }
 }
 
 /// What a region of `products` asks for.
@@ -404,9 +406,12 @@ impl Product<'_> {
         let of_product = |task: usize| task.saturating_sub(self.first_task);
         let mut left = of_product(tasks.start)..of_product(tasks.end).min(self.share.tasks());
         while !left.is_empty() {
-            let runs;
-            (runs, left) = self.share.runs(left);
-            self.compute_runs(c, input, runs);
+            let first = self.first_task + left.start - tasks.start;
+            let (runs, rest) = self.share.runs(left.clone());
+            let many = rest.start - left.start;
+            let asks = input.asks.map(|asks| asks.part(first, many, tasks.len()));
+            self.compute_runs(c, &Input { asks, ..*input }, runs);
+            left = rest;
         }
     }
 
@@ -416,11 +421,14 @@ impl Product<'_> {
                 (self.matrix.weights, input.quantized)
             {
                 return dispatch_dots!(c.integers, d => {
-                    if tile_panel::helps(d, format, input.tokens) {
+                    if input.tokens <= FEW_TOKENS {
+                        streams::compute(d, self, input, quantized, runs);
+                    } else if tile_panel::helps(d, format, input.tokens) {
                         let rows = runs.as_one();
                         tile_panel::compute(d, c, self, input, quantized, rows, scratch);
                     } else {
-                        tiles::compute(d, c, self, input, quantized, runs, scratch);
+                        let rows = runs.as_one();
+                        tiles::compute(d, c, self, input, quantized, rows, scratch);
                     }
                 });
             }

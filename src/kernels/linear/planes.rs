@@ -2,7 +2,7 @@
 //! plane, so that the numbers are the same and so are the sums.
 #![allow(clippy::needless_range_loop)] // the loops over registers, see `direct`
 
-use super::tiles::{Format, Inputs, Rows, in_order4, in_order8};
+use super::format::{Format, Inputs, Rows, in_order4, in_order8};
 use crate::kernels::TileFormat;
 use crate::kernels::quantized::dots::Dots;
 use crate::kernels::quantized::layout::{GROUP, LINE};

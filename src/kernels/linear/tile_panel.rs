@@ -1,8 +1,8 @@
 //! Products of many tokens with quantized weights: a panel of weights, in the order in which
 //! they are used, stays in the second-level cache while all tokens pass by.
 //!
-//! The numbers are those of [`tiles`](super::tiles), added in the same order, so that a
-//! result does not depend on which of the two made it. What a panel changes:
+//! The numbers are those of [`format`](super::format), added in the same order, so that a
+//! result does not depend on what made it. What a panel changes:
 //!
 //! - INT4 becomes bytes, once for all tokens; without VNNI, INT8 becomes 16 bits wide.
 //! - Scales are widened, once for all tokens.
@@ -12,8 +12,9 @@
 
 use std::ops::Range;
 
+use super::format::Sums;
 use super::scratch::{Line, Scratch};
-use super::tiles::{FEW_TOKENS, Sums};
+use super::streams::FEW_TOKENS;
 use super::{Finish, Input, Product};
 use crate::kernels::quantized::dots::Dots;
 use crate::kernels::quantized::inputs::QuantizedInput;

@@ -32,9 +32,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::JOINED_TASKS;
+use super::format::Rows;
 use super::planes::column_of;
 use super::runs::{AHEAD, Runs, STREAMS, Share};
-use super::tiles::{self, Rows, Work};
+use super::{streams, tiles};
 use crate::dispatch;
 use crate::kernels::quantized::dots::{Dots, dispatch_dots};
 use crate::kernels::quantized::inputs::{QuantizedInput, with_inputs};
@@ -137,8 +138,7 @@ pub fn upper_bounds(
         }
         let x = quantized.values(0);
         let bounds = Bounds { matrix, tiles, x, inputs, tokens, out: SharedMut::new(out) };
-        let most = if tokens == 1 { JOINED_TASKS } else { 1 };
-        c.run_ranges(share.tasks(), most, |mut left| {
+        c.run_ranges(share.tasks(), JOINED_TASKS, |mut left| {
             while !left.is_empty() {
                 let runs;
                 (runs, left) = share.runs(left);
@@ -245,7 +245,7 @@ impl Bounds<'_> {
     }
 
     /// The bounds of runs of whole tiles for one token; as in
-    /// [`tiles`](super::tiles), all runs go on together.
+    /// [`streams`](super::streams), all runs go on together.
     #[inline(always)]
     fn streams<D: Dots, F: First>(&self, d: D, runs: Runs) -> bool {
         let (cols, groups) = (self.matrix.cols, self.matrix.cols.div_ceil(GROUP));
@@ -480,13 +480,9 @@ pub fn linear_tiles(c: &Compute, x: &[f32], matrix: &Matrix, tiles: &[u32], out:
                         plane.chunks(LINE).for_each(|line| prefetch_far(line.as_ptr()));
                     }
                 }
-                let first = tiles[n] as usize * TILE_ROWS;
-                let rows = first..matrix.rows.min(first + TILE_ROWS);
-                let tiles = bytes;
-                let (token, count, width, asks) = (0, 1, TILE_ROWS, None);
-                let work = Work { matrix, tiles, rows, quantized, token, count, width, asks };
+                let (cols, tile) = (matrix.cols, tiles[n] as usize);
                 dispatch_dots!(c.integers, d => {
-                    work.sums_of(d, format, false, sums);
+                    streams::one_tile(d, format, bytes, cols, tile, quantized, sums);
                 });
             }
         });

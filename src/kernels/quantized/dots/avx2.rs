@@ -56,7 +56,6 @@ unsafe fn signed(stored: __m256i) -> (__m256i, __m256i) {
 impl Dots for Avx2Dots {
     type Simd = Avx2;
     const ROWS: usize = 8;
-    const PAIR: (usize, usize) = (1, 1);
     const SINGLE: usize = 4;
     const PANEL: (usize, usize) = (2, 3);
     const PANEL_COLUMNS: usize = 2;

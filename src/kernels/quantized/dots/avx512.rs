@@ -49,7 +49,6 @@ unsafe fn in_order(mut sums: __m512i) -> __m512i {
 impl Dots for Avx512Vnni {
     type Simd = Avx512;
     const ROWS: usize = 16;
-    const PAIR: (usize, usize) = (6, 6);
     const SINGLE: usize = 8;
     const PANEL: (usize, usize) = (4, 3);
     const PANEL_COLUMNS: usize = 4;

@@ -25,7 +25,6 @@ impl AvxVnni {
 impl Dots for AvxVnni {
     type Simd = Avx2;
     const ROWS: usize = 8;
-    const PAIR: (usize, usize) = (1, 1);
     const SINGLE: usize = 4;
     const PANEL: (usize, usize) = (2, 3);
     const PANEL_COLUMNS: usize = 4;

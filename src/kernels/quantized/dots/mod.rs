@@ -29,10 +29,8 @@ pub(crate) trait Dots: Copy + Send + Sync {
     type Simd: Simd;
     /// Rows of a register: 16, or 8, of which a tile has two.
     const ROWS: usize;
-    /// From how many tokens to how many two registers of rows are summed side by side: as
-    /// many sums as fit the registers.
-    const PAIR: (usize, usize);
-    /// Up to how many tokens one register of rows is summed for.
+    /// Up to how many tokens a register of rows is summed for side by side: as many sums as fit
+    /// the registers.
     const SINGLE: usize;
     /// Registers of rows, and tokens, of a block of a panel of INT8: as many sums as fit the
     /// registers twice.

@@ -18,7 +18,6 @@ const ROWS: usize = 16;
 impl Dots for ScalarDots {
     type Simd = Scalar;
     const ROWS: usize = ROWS;
-    const PAIR: (usize, usize) = (0, 0);
     const SINGLE: usize = 1;
     const PANEL: (usize, usize) = (1, 1);
     const PANEL_COLUMNS: usize = 4;
