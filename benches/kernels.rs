@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo bench --bench kernels -- [--threads 1,2] [--isa avx512,avx2] [--tokens 1,4,8,64,512]
-//!     [--weights bf16,int8,int4] [--rounds 15]
+//!     [--weights bf16,int8,int4] [--rounds 15] [--measure shapes,rows]
 //! ```
 //!
 //! Prints, for each shape of the 0.8B model, GFLOP/s and the share of the multiply-add
@@ -10,6 +10,9 @@
 //! of the read bandwidth. The limits are measured in the same
 //! rounds as the products, one after the other, and of each the best round counts: on a
 //! shared machine the best is what the code can do, and other figures are the neighbours'.
+//!
+//! With `rows`, what several tokens cost beside one: the products of a layer and a part of the
+//! head, for each number of `--tokens` in turn, in each round with other weights; medians.
 
 use std::hint::black_box;
 
@@ -42,6 +45,7 @@ fn main() {
         list(name, default).iter().map(|v| v.parse().expect("a number")).collect()
     };
     let rounds = numbers("--rounds", "15")[0];
+    let measures = list("--measure", "shapes");
     let memory = Memory::new();
     for isa in list("--isa", Isa::best().name()) {
         let isa = Isa::named(&isa).expect("--isa");
@@ -57,10 +61,18 @@ fn main() {
                     other => panic!("--weights {other}"),
                 };
                 let c = Compute::new(isa, &pool, &cancel).with_mode(mode);
+                let counts = numbers("--tokens", "1,4,8,64,512");
+                if measures.iter().any(|what| what == "rows") {
+                    println!("\n{weights}, {}, {threads} threads, rows in turn", isa.name());
+                    measure_rows(&c, &memory, format, &counts, rounds);
+                }
+                if measures.iter().all(|what| what != "shapes") {
+                    continue;
+                }
                 if let Some(format) = format {
                     measure_quantizing(&c, &memory, format);
                 }
-                for &tokens in &numbers("--tokens", "1,4,8,64,512") {
+                for &tokens in &counts {
                     println!("\n{weights}, {}, {threads} threads, {tokens} tokens", isa.name());
                     measure(&c, &memory, format, tokens, rounds);
                 }
@@ -212,6 +224,58 @@ fn measure(c: &Compute, memory: &Memory, format: Option<TileFormat>, tokens: usi
         );
     }
     c.check().expect("computing");
+}
+
+/// (columns, rows) of the products of a layer with a linear mixer, and of an eighth of the head,
+/// which is what falls to three layers.
+const LAYER: [(usize, usize); 7] = [
+    (1024, 6144),
+    (1024, 2048),
+    (2048, 1024),
+    (1024, 3584),
+    (1024, 3584),
+    (3584, 1024),
+    (1024, 31_040),
+];
+
+/// What the products of several tokens cost, in times of those of the first of `counts`.
+fn measure_rows(
+    c: &Compute,
+    memory: &Memory,
+    format: Option<TileFormat>,
+    counts: &[usize],
+    rounds: usize,
+) {
+    let most = counts.iter().copied().max().unwrap_or(1);
+    let x: Vec<f32> = (0..most * 3584 + LANES).map(|i| (i % 17) as f32 / 16.0).collect();
+    let x = &x[x.as_ptr().align_offset(64)..];
+    let mut out = vec![0.0; most * 31_040];
+    let mut times = vec![Vec::with_capacity(rounds); counts.len()];
+    let mut place = 0;
+    for _ in 0..rounds {
+        for (&tokens, times) in counts.iter().zip(&mut times) {
+            let start = now(c.pool.threads());
+            for (cols, rows) in LAYER {
+                // A prime number of parts further on: what was read long ago.
+                place += 11;
+                let matrix = memory.matrix(format, rows, cols, place);
+                let job = Job::store(matrix, &mut out[..tokens * rows]);
+                linear(c, &x[..tokens * cols], tokens, &mut [job]);
+            }
+            times.push((now(c.pool.threads()) - start) * 1e6);
+        }
+    }
+    c.check().expect("computing");
+    let mut first = 0.0;
+    for (tokens, times) in counts.iter().zip(&mut times) {
+        times.sort_unstable_by(f64::total_cmp);
+        let (median, low) = (times[rounds / 2], times[rounds / 10]);
+        first = if first == 0.0 { median } else { first };
+        println!(
+            "{tokens:>8} tokens: {median:8.1} us ({low:.1} in the best tenth), {:.2} times the first",
+            median / first
+        );
+    }
 }
 
 /// Floating-point operations per second of independent multiply-adds on all threads.
