@@ -219,10 +219,17 @@ impl Call<'_> {
     #[inline(always)]
     fn fetch_inputs(&self, unit: usize) {
         let (row, head) = (unit / self.shape.key_heads, unit % self.shape.key_heads);
-        let DeltaRow { history, before, .. } = &self.rows[row];
-        for n in 0..history.count() {
-            for (channel, many) in self.channels(head) {
+        let DeltaRow { history, before, projected, z, kept, .. } = &self.rows[row];
+        let values = self.shape.group() * self.shape.value_dim;
+        fetch(&z[head * values..][..values]);
+        for (channel, many) in self.channels(head) {
+            // Another core may have written it just now.
+            fetch(&projected[channel..][..many]);
+            for n in 0..history.count() {
                 fetch(&history.get(n)[channel..][..many]);
+            }
+            if history.count() > 0 {
+                fetch_at(kept.as_mut_ptr().wrapping_add(channel), many);
             }
         }
         for n in 0..before.changes.count() {
@@ -335,8 +342,14 @@ impl Call<'_> {
 /// Asks for the lines of `values`.
 #[inline(always)]
 fn fetch(values: &[f32]) {
-    for line in values.chunks(LANES) {
-        prefetch_far(line.as_ptr());
+    fetch_at(values.as_ptr(), values.len());
+}
+
+/// Asks for the lines of `count` values from `first` on.
+#[inline(always)]
+fn fetch_at(first: *const f32, count: usize) {
+    for line in (0..count).step_by(LANES) {
+        prefetch_far(first.wrapping_add(line));
     }
 }
 
