@@ -104,10 +104,11 @@ mod tests {
         let mut seen = vec![0; 1000];
         for bytes in [300, 450, 200, 77] {
             let asks = ahead.take(bytes);
-            for task in 0..7 {
-                let asks = asks.part(task..task + 1, 7);
-                for block in 0..3 {
-                    let (at, lines) = asks.part(block, 1, 3).lines();
+            for tasks in [0..1, 1..2, 2..6, 6..7] {
+                let blocks = 3 * tasks.len();
+                let asks = asks.part(tasks, 7);
+                for block in 0..blocks {
+                    let (at, lines) = asks.part(block, 1, blocks).lines();
                     if lines > 0 {
                         let line = (at.addr() - first.as_ptr().addr()) / LINE;
                         seen[line..][..lines].iter_mut().for_each(|n| *n += 1);
