@@ -36,12 +36,6 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// No rows.
-    #[inline(always)]
-    pub const fn none() -> Self {
-        Self { scales: std::ptr::null(), weights: std::ptr::null(), rest: std::ptr::null() }
-    }
-
     /// The rows from `row` on of a tile, in each of its planes.
     #[inline(always)]
     pub fn new(tile: &[u8], rest: &[u8], row: usize) -> Self {

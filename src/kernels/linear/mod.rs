@@ -11,7 +11,7 @@
 //!   registers. The speed is that of the multiply-add units.
 //!
 //! In [`ComputeMode::Fast`], [`narrow`] takes the place of both for BF16 weights, and
-//! for quantized ones [`streams`] (few tokens), [`tile_panel`] or [`tiles`] (many).
+//! for quantized ones [`streams`] (one token), [`few`], and [`tile_panel`] or [`tiles`] (many).
 //!
 //! Who wants only the largest products of many rows gets bounds from part of the bits, by
 //! [`short`] for weights as stored and by [`upper`] for those in two planes, and computes the
@@ -24,6 +24,7 @@
 mod ahead;
 mod direct;
 mod element;
+mod few;
 mod format;
 mod narrow;
 mod panel;
@@ -48,12 +49,12 @@ use crate::dispatch;
 use crate::pool::SharedMut;
 pub use ahead::Ahead;
 use ahead::{Asks, Part};
+use few::FEW_TOKENS;
 pub use format::products_revision;
 use narrow::{Narrow, Rounded, with_rounded};
 use runs::{Runs, STREAMS, STREAMS_OF_TWO, Share};
 use scratch::with_scratch;
 pub use short::{SHORT_BLOCK, ShortRows, linear_rows};
-use streams::FEW_TOKENS;
 pub use upper::{BoundInputs, largest_of_tiles, linear_tiles, upper_bounds};
 
 /// What becomes of a product.
@@ -421,8 +422,10 @@ impl Product<'_> {
                 (self.matrix.weights, input.quantized)
             {
                 return dispatch_dots!(c.integers, d => {
-                    if input.tokens <= FEW_TOKENS {
-                        streams::compute(d, self, input, quantized, runs);
+                    if runs.many > 1 {
+                        streams::one_token(d, self, quantized, runs, scratch);
+                    } else if input.tokens <= FEW_TOKENS {
+                        few::compute(d, self, input, quantized, runs.as_one());
                     } else if tile_panel::helps(d, format, input.tokens) {
                         let rows = runs.as_one();
                         tile_panel::compute(d, c, self, input, quantized, rows, scratch);

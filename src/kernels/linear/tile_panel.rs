@@ -12,9 +12,9 @@
 
 use std::ops::Range;
 
+use super::few::FEW_TOKENS;
 use super::format::Sums;
 use super::scratch::{Line, Scratch};
-use super::streams::FEW_TOKENS;
 use super::{Finish, Input, Product};
 use crate::kernels::quantized::dots::Dots;
 use crate::kernels::quantized::inputs::QuantizedInput;

@@ -5,10 +5,10 @@
 
 use std::ops::Range;
 
+use super::few::{FEW_TOKENS, inputs};
 use super::format::{Format, Int4, Int8, Rows, Sums};
 use super::planes::{Int4Planes, Int8Planes};
 use super::scratch::Scratch;
-use super::streams::{FEW_TOKENS, inputs};
 use super::{Input, Product};
 use crate::kernels::quantized::dots::Dots;
 use crate::kernels::quantized::inputs::QuantizedInput;

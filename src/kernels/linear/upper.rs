@@ -35,7 +35,7 @@ use super::JOINED_TASKS;
 use super::format::Rows;
 use super::planes::column_of;
 use super::runs::{AHEAD, Runs, STREAMS, Share};
-use super::{streams, tiles};
+use super::{few, tiles};
 use crate::dispatch;
 use crate::kernels::quantized::dots::{Dots, dispatch_dots};
 use crate::kernels::quantized::inputs::{QuantizedInput, with_inputs};
@@ -482,7 +482,7 @@ pub fn linear_tiles(c: &Compute, x: &[f32], matrix: &Matrix, tiles: &[u32], out:
                 }
                 let (cols, tile) = (matrix.cols, tiles[n] as usize);
                 dispatch_dots!(c.integers, d => {
-                    streams::one_tile(d, format, bytes, cols, tile, quantized, sums);
+                    few::one_tile(d, format, bytes, cols, tile, quantized, sums);
                 });
             }
         });
