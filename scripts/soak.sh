@@ -10,9 +10,11 @@ program=$(cargo test --test soak --no-run --message-format=json 2>/dev/null |
 QWEN35_SOAK_SEQUENCES="${SEQUENCES:-1000}" QWEN35_SOAK_SECONDS="${SECONDS_OF_THREADS:-60}" \
     "$program" --nocapture --test-threads=1
 if command -v valgrind >/dev/null; then
-    # Valgrind knows AVX2, not AVX-512.
+    # Valgrind knows AVX2, not AVX-512. What is "possibly lost" is a table that the template
+    # engine makes once for all models.
     QWEN35_SOAK_ISA=avx2 QWEN35_SOAK_SEQUENCES="${VALGRIND_SEQUENCES:-20}" QWEN35_SOAK_SECONDS=1 \
         valgrind --error-exitcode=9 --quiet --leak-check=full --errors-for-leak-kinds=definite \
+        --show-leak-kinds=definite \
         "$program" --nocapture --test-threads=1 random_
 else
     echo "NOT RUN: valgrind is not installed"
