@@ -270,6 +270,8 @@ impl Model {
 
     /// Tells this model from others, see [`Checkpoint::fingerprint`].
     ///
+    /// [`Checkpoint::fingerprint`]: crate::checkpoint::Checkpoint::fingerprint
+    ///
     /// # Errors
     /// `InvalidState` when only the tokenizer was opened.
     pub fn fingerprint(&self) -> Result<u64> {

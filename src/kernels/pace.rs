@@ -22,7 +22,7 @@ use super::Compute;
 use super::buffer::{Buffer, Scratch, with_scratch};
 use crate::{Error, Result};
 
-/// Where a unit stands, and until when it may go on. See the [module](self).
+/// Where a unit stands, and until when it may go on. See the module.
 #[derive(Default)]
 pub struct Pace {
     book: Mutex<Book>,

@@ -24,7 +24,7 @@ use crate::{Error, Result};
 /// the linear layers. Reads the state from `committed`, writes the one after the chunk to `ws.pending`.
 ///
 /// # Errors
-/// `Internal` if `ws.pending` is not what [`Recurrent::follow`] makes.
+/// `Internal` if `ws.pending` is not what `Recurrent::follow` makes.
 pub fn forward(
     c: &Compute,
     config: &Config,

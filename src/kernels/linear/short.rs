@@ -51,7 +51,7 @@ const MAX_COLS: usize = 1 << 16;
 /// Largest magnitude of a row that is kept in integers; a smaller one is all residual.
 const LEAST: f32 = 1e-12;
 
-/// Rows `0..ready` of a matrix in 8 bits; see the [module](self).
+/// Rows `0..ready` of a matrix in 8 bits; see the module.
 pub struct ShortRows {
     rows: usize,
     cols: usize,

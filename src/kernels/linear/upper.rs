@@ -105,7 +105,7 @@ impl BoundInputs {
 
 /// `out[t][n]`: what the product of row `n` of `matrix`, whose weights are in two planes, with
 /// the row `t` of `x` (`[tokens, cols]`) in [`ComputeMode::Fast`](crate::kernels::ComputeMode)
-/// hardly exceeds; see the [module](self). False, with garbage in `out`, when some bound is not
+/// hardly exceeds; see the module. False, with garbage in `out`, when some bound is not
 /// finite. Where the computation was given up, see [`Compute::check`].
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 //! | part | what it holds |
 //! |---|---|
 //! | [`layout`] | where each number lies; the definition of what a matrix's bytes mean |
-//! | [`quantize`](mod@quantize) | from stored weights to the layout, scales for the least squared error |
+//! | `quantize` | from stored weights to the layout, scales for the least squared error |
 //! | [`split`](fn@split) | from one plane to two |
 //! | `inputs` | what they are multiplied with, rounded to INT8 |
 //! | `dots` | integer dot products for each instruction set |
