@@ -132,22 +132,6 @@ impl Tile<'_> {
     }
 }
 
-/// The inputs of `count` tokens from `token` on.
-#[inline(always)]
-pub(super) fn inputs(quantized: &QuantizedInput, token: usize, count: usize) -> Inputs {
-    let groups = quantized.groups();
-    let (values, scales) = (quantized.values(token), quantized.scales(token));
-    let corrections = quantized.corrections(token);
-    assert!(values.len() >= count * groups * GROUP && scales.len() >= count * groups);
-    assert!(corrections.len() >= count * groups);
-    Inputs {
-        values: values.as_ptr(),
-        scales: scales.as_ptr(),
-        corrections: corrections.as_ptr(),
-        groups,
-    }
-}
-
 /// A register of rows of a tile, and the tokens from `token` on.
 struct Part<'a> {
     quantized: &'a QuantizedInput,
@@ -164,7 +148,7 @@ impl Part<'_> {
     fn sums<D: Dots, F: Format, const T: usize>(mut self, d: D, sums: &mut [Line]) {
         let quantized = self.quantized;
         let (groups, block) = (quantized.groups(), F::FORMAT.input_groups());
-        let x = inputs(quantized, self.token, T);
+        let x = Inputs::new(quantized, self.token, T);
         assert_eq!(sums.len(), T);
         let mut lanes = Sums::<D, 1, T>::new(d);
         for begin in (0..groups).step_by(block) {

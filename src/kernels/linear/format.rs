@@ -16,6 +16,7 @@
 
 use crate::kernels::TileFormat;
 use crate::kernels::quantized::dots::Dots;
+use crate::kernels::quantized::inputs::QuantizedInput;
 use crate::kernels::quantized::layout::{GROUP, LINE};
 
 /// Which results products have in [`ComputeMode::Fast`](crate::kernels::ComputeMode). It counts
@@ -102,6 +103,22 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
+    /// Those of `count` tokens from `token` on, from their first group on.
+    #[inline(always)]
+    pub fn new(quantized: &QuantizedInput, token: usize, count: usize) -> Self {
+        let groups = quantized.groups();
+        let (values, scales) = (quantized.values(token), quantized.scales(token));
+        let corrections = quantized.corrections(token);
+        assert!(values.len() >= count * groups * GROUP && scales.len() >= count * groups);
+        assert!(corrections.len() >= count * groups);
+        Self {
+            values: values.as_ptr(),
+            scales: scales.as_ptr(),
+            corrections: corrections.as_ptr(),
+            groups,
+        }
+    }
+
     /// Those `group` groups further on.
     ///
     /// # Safety

@@ -3,8 +3,7 @@
 #![allow(clippy::needless_range_loop)] // the loops over registers, see `direct`
 
 use super::Product;
-use super::few::inputs;
-use super::format::{Format, Int4, Int8, Rows, Sums};
+use super::format::{Format, Inputs, Int4, Int8, Rows, Sums};
 use super::planes::{Int4Planes, Int8Planes};
 use super::runs::{self, Runs, STREAMS};
 use super::scratch::Scratch;
@@ -71,7 +70,7 @@ fn streams<D: Dots, F: Format>(
     sums: &mut [f32],
 ) {
     let groups = quantized.groups();
-    let x = inputs(quantized, 0, 1);
+    let x = Inputs::new(quantized, 0, 1);
     assert!(groups == cols.div_ceil(GROUP));
     let block = F::FORMAT.input_groups();
     assert_eq!(block, quantized.block());

@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use super::few::{FEW_TOKENS, inputs};
-use super::format::{Format, Int4, Int8, Rows, Sums};
+use super::few::FEW_TOKENS;
+use super::format::{Format, Inputs, Int4, Int8, Rows, Sums};
 use super::planes::{Int4Planes, Int8Planes};
 use super::scratch::Scratch;
 use super::{Input, Product};
@@ -102,7 +102,7 @@ impl Work<'_> {
     #[inline(always)]
     fn block<D: Dots, F: Format, const T: usize>(&self, d: D, row: usize, sums: &mut [f32]) {
         let (groups, cols) = (self.quantized.groups(), self.matrix.cols);
-        let x = inputs(self.quantized, self.token, T);
+        let x = Inputs::new(self.quantized, self.token, T);
         assert!(groups == cols.div_ceil(GROUP));
         let block = F::FORMAT.input_groups();
         assert_eq!(block, self.quantized.block());
