@@ -184,6 +184,95 @@ pub(super) fn in_order4<D: Dots, const R: usize, const T: usize>(
     }
 }
 
+/// The sums of a group before its products, from the corrections of its inputs.
+///
+/// # Safety
+/// `x` points to `T` tokens of inputs.
+#[inline(always)]
+pub(super) unsafe fn start8<D: Dots, const R: usize, const T: usize>(
+    d: D,
+    x: Inputs,
+) -> [[D::Sums8; R]; T] {
+    // SAFETY: by the contract.
+    unsafe {
+        let mut sums = [[d.start8(x.corrections); R]; T];
+        for t in 1..T {
+            sums[t] = [d.start8(x.corrections.add(t * x.groups)); R];
+        }
+        sums
+    }
+}
+
+/// As [`start8`], for INT4.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(super) unsafe fn start4<D: Dots, const R: usize, const T: usize>(
+    d: D,
+    x: Inputs,
+) -> [[D::Sums4; R]; T] {
+    // SAFETY: by the contract.
+    unsafe {
+        let mut sums = [[d.start4(x.corrections); R]; T];
+        for t in 1..T {
+            sums[t] = [d.start4(x.corrections.add(t * x.groups)); R];
+        }
+        sums
+    }
+}
+
+/// Adds `sums` of a group, whose scales are `scales_at` bytes behind the first ones of `rows`,
+/// to sums of a block.
+///
+/// # Safety
+/// `rows` and `x` are as for [`Format::add_group`].
+#[inline(always)]
+pub(super) unsafe fn finish8<D: Dots, const R: usize, const T: usize>(
+    d: D,
+    lanes: &mut [[D::F32; R]; T],
+    sums: &[[D::Sums8; R]; T],
+    rows: &[Rows; R],
+    scales_at: usize,
+    x: Inputs,
+) {
+    for r in 0..R {
+        // SAFETY: by the contract.
+        unsafe {
+            let scales = d.scales(rows[r].scales.add(scales_at));
+            for t in 0..T {
+                let scale = d.scaled(scales, x.scales.add(t * x.groups));
+                lanes[t][r] = d.mul_add(d.finish8(sums[t][r]), scale, lanes[t][r]);
+            }
+        }
+    }
+}
+
+/// As [`finish8`], for INT4, whose blocks have the scale of their inputs still to come.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(super) unsafe fn finish4<D: Dots, const R: usize, const T: usize>(
+    d: D,
+    lanes: &mut [[D::F32; R]; T],
+    sums: &[[D::Sums4; R]; T],
+    rows: &[Rows; R],
+    scales_at: usize,
+    x: Inputs,
+) {
+    for r in 0..R {
+        // SAFETY: by the contract.
+        unsafe {
+            let scales = d.scales(rows[r].scales.add(scales_at));
+            for t in 0..T {
+                let sum = d.finish4(sums[t][r], x.corrections.add(t * x.groups));
+                lanes[t][r] = d.mul_add(sum, scales, lanes[t][r]);
+            }
+        }
+    }
+}
+
 pub(super) struct Int8;
 pub(super) struct Int4;
 
@@ -203,13 +292,7 @@ impl Format for Int8 {
             (Self::FORMAT.scales_at(group), Self::FORMAT.weights_at(group));
         // SAFETY: by the contract.
         unsafe {
-            let mut sums = [[d.start8(x.corrections); R]; T];
-            for t in 1..T {
-                let start = d.start8(x.corrections.add(t * x.groups));
-                for r in 0..R {
-                    sums[t][r] = start;
-                }
-            }
+            let mut sums = start8(d, x);
             for j in 0..GROUP / 4 {
                 let mut w = [d.bytes(rows[0].weights.add(weights_at + j * LINE)); R];
                 for r in 1..R {
@@ -223,13 +306,7 @@ impl Format for Int8 {
                 }
                 in_order8(d, &mut sums);
             }
-            for r in 0..R {
-                let scales = d.scales(rows[r].scales.add(scales_at));
-                for t in 0..T {
-                    let scale = d.scaled(scales, x.scales.add(t * x.groups));
-                    lanes[t][r] = d.mul_add(d.finish8(sums[t][r]), scale, lanes[t][r]);
-                }
-            }
+            finish8(d, lanes, &sums, rows, scales_at, x);
         }
     }
 }
@@ -249,13 +326,7 @@ impl Format for Int4 {
             (Self::FORMAT.scales_at(group), Self::FORMAT.weights_at(group));
         // SAFETY: by the contract.
         unsafe {
-            let mut sums = [[d.start4(x.corrections); R]; T];
-            for t in 1..T {
-                let start = d.start4(x.corrections.add(t * x.groups));
-                for r in 0..R {
-                    sums[t][r] = start;
-                }
-            }
+            let mut sums = start4(d, x);
             for j in 0..GROUP / 8 {
                 let mut w = [d.nibbles(rows[0].weights.add(weights_at + j * LINE)); R];
                 for r in 1..R {
@@ -272,13 +343,7 @@ impl Format for Int4 {
                     in_order4(d, &mut sums);
                 }
             }
-            for r in 0..R {
-                let scales = d.scales(rows[r].scales.add(scales_at));
-                for t in 0..T {
-                    let sum = d.finish4(sums[t][r], x.corrections.add(t * x.groups));
-                    lanes[t][r] = d.mul_add(sum, scales, lanes[t][r]);
-                }
-            }
+            finish4(d, lanes, &sums, rows, scales_at, x);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! plane, so that the numbers are the same and so are the sums.
 #![allow(clippy::needless_range_loop)] // the loops over registers, see `direct`
 
-use super::format::{Format, Inputs, Rows, in_order4, in_order8};
+use super::format::{Format, Inputs, Rows, finish4, finish8, in_order4, in_order8, start4, start8};
 use crate::kernels::TileFormat;
 use crate::kernels::quantized::dots::Dots;
 use crate::kernels::quantized::layout::{GROUP, LINE};
@@ -27,13 +27,7 @@ impl Format for Int8Planes {
         let rest_at = group * Self::FORMAT.group_bytes();
         // SAFETY: by the contract.
         unsafe {
-            let mut sums = [[d.start8(x.corrections); R]; T];
-            for t in 1..T {
-                let start = d.start8(x.corrections.add(t * x.groups));
-                for r in 0..R {
-                    sums[t][r] = start;
-                }
-            }
+            let mut sums = start8(d, x);
             for j in 0..GROUP / 8 {
                 let (first, rest) = (weights_at + j * LINE, rest_at + j * LINE);
                 let mut w = [d.join8(rows[0].weights.add(first), rows[0].rest.add(rest)); R];
@@ -51,13 +45,7 @@ impl Format for Int8Planes {
                     in_order8(d, &mut sums);
                 }
             }
-            for r in 0..R {
-                let scales = d.scales(rows[r].scales.add(scales_at));
-                for t in 0..T {
-                    let scale = d.scaled(scales, x.scales.add(t * x.groups));
-                    lanes[t][r] = d.mul_add(d.finish8(sums[t][r]), scale, lanes[t][r]);
-                }
-            }
+            finish8(d, lanes, &sums, rows, scales_at, x);
         }
     }
 }
@@ -78,13 +66,7 @@ impl Format for Int4Planes {
         let rest_at = group * Self::FORMAT.group_bytes();
         // SAFETY: by the contract.
         unsafe {
-            let mut sums = [[d.start4(x.corrections); R]; T];
-            for t in 1..T {
-                let start = d.start4(x.corrections.add(t * x.groups));
-                for r in 0..R {
-                    sums[t][r] = start;
-                }
-            }
+            let mut sums = start4(d, x);
             for j in 0..GROUP / 16 {
                 let (first, rest) = (weights_at + j * LINE, rest_at + j * LINE);
                 let mut w = [d.join4(rows[0].weights.add(first), rows[0].rest.add(rest)); R];
@@ -101,13 +83,7 @@ impl Format for Int4Planes {
                     in_order4(d, &mut sums);
                 }
             }
-            for r in 0..R {
-                let scales = d.scales(rows[r].scales.add(scales_at));
-                for t in 0..T {
-                    let sum = d.finish4(sums[t][r], x.corrections.add(t * x.groups));
-                    lanes[t][r] = d.mul_add(sum, scales, lanes[t][r]);
-                }
-            }
+            finish4(d, lanes, &sums, rows, scales_at, x);
         }
     }
 }
