@@ -763,7 +763,9 @@ typedef struct {
  * the time that a folder takes, on every CPU. docs/packed-format.md says what is in it.
  *
  * The file is written beside its place, and moved there when it is whole and on the disk; one
- * that was there is replaced then, and not touched before.
+ * that was there is replaced then, and not touched before. A symbolic link at the place is
+ * replaced, not followed. What is not a regular file (a folder, a device, a pipe, a socket,
+ * or a link to one) is refused and left alone.
  *
  * source, source_length: as path of qwen_model_open(). Quantized weights of a packed file are
  * copied.
@@ -1801,7 +1803,9 @@ qwen_status qwen_session_attachment(const qwen_session *session,
  * The file is replaced at once: whatever happens meanwhile, the end of the process or a
  * power failure included, afterwards the old file is there or the new one, whole. It is
  * written beside the old one, as its name with ".saving" behind, and is readable by its
- * owner only: it holds the conversation.
+ * owner only: it holds the conversation. A symbolic link at the path is replaced, not
+ * followed. What is not a regular file (a folder, a device, a pipe, a socket, or a link to
+ * one) is refused and left alone.
  *
  * file, file_length: the path, used during the call.
  * flags: QWEN_SAVE_WITHOUT_MARKS or 0.

@@ -3,7 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind as IoKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result, shown};
@@ -20,7 +20,10 @@ pub(crate) fn open_regular(path: &Path) -> Result<(File, u64)> {
         .map_err(|e| open_error(path, &e))?;
     let meta = file.metadata().map_err(|e| Error::io(path, "read its size", &e))?;
     if !meta.is_file() {
-        return Err(Error::new(ErrorKind::Io, format!("{}: not a regular file", shown(path))));
+        return Err(Error::new(
+            ErrorKind::Io,
+            format!("{}: not a regular file, it is {}", shown(path), kind_of(meta.file_type())),
+        ));
     }
     Ok((file, meta.len()))
 }
@@ -44,6 +47,40 @@ pub(crate) fn open_error(path: &Path, error: &std::io::Error) -> Error {
 /// Whether a folder lists `path`, also as a link to nowhere: that is damage, not absence.
 pub(crate) fn is_listed(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok()
+}
+
+/// Makes sure that a new file may take the place of what is at `path`: of a regular file or of
+/// nothing, also where a link leads to one of these. A device, a pipe or a folder is nobody's to
+/// replace; renaming would do it all the same.
+pub(crate) fn check_place(path: &Path) -> Result<()> {
+    use std::os::unix::ffi::OsStrExt;
+    const EXPECTED: &str = "expected the path of a regular file, or one where nothing is";
+    let refuse = |found: &str| {
+        Error::new(ErrorKind::Io, format!("{}: it is {found}, {EXPECTED}", shown(path)))
+    };
+    match std::fs::metadata(path) {
+        Ok(there) if there.is_file() => {}
+        Ok(there) => return Err(refuse(kind_of(there.file_type()))),
+        Err(error) if error.kind() == IoKind::NotFound => {}
+        Err(error) => return Err(Error::io(path, "look at", &error)),
+    }
+    if path.file_name().is_none() || path.as_os_str().as_bytes().ends_with(b"/") {
+        return Err(refuse("the name of a folder"));
+    }
+    Ok(())
+}
+
+/// What something is that is not a regular file.
+pub(crate) fn kind_of(kind: std::fs::FileType) -> &'static str {
+    match kind {
+        kind if kind.is_dir() => "a folder",
+        kind if kind.is_symlink() => "a symbolic link",
+        kind if kind.is_fifo() => "a pipe",
+        kind if kind.is_socket() => "a socket",
+        kind if kind.is_char_device() || kind.is_block_device() => "a device",
+        kind if kind.is_file() => "a regular file",
+        _ => "of an unknown kind",
+    }
 }
 
 /// The contents of a file of at most `limit` bytes.

@@ -37,11 +37,11 @@ pub struct Packed {
 }
 
 /// Packs the checkpoint `source` into the file `destination`, which is there whole or not at
-/// all; a file that was there is replaced.
+/// all; a file that was there is replaced, and so is a link, which is not followed.
 ///
 /// # Errors
 /// As [`Model::open`](crate::Model::open) for the source; `Io` where the destination cannot be
-/// written; `Cancelled` by `progress`.
+/// written, or is something else than a regular file; `Cancelled` by `progress`.
 pub fn pack(
     source: &Path,
     destination: &Path,

@@ -202,13 +202,43 @@ fn a_cancelled_or_failed_packing_leaves_what_was_there() {
         pack(folder.path(), &folder.join("no/such/folder"), &PackOptions::default(), &mut go_on)
             .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
-    let error =
-        pack(folder.path(), folder.path(), &PackOptions::default(), &mut go_on).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert_eq!(
         verify(&file, &mut |_, _| ControlFlow::Break(())).unwrap_err().kind(),
         ErrorKind::Cancelled
     );
+}
+
+#[test]
+fn what_is_no_regular_file_is_not_replaced() {
+    let (folder, file) = packed();
+    let place = TempDir::new();
+    let _socket = std::os::unix::net::UnixListener::bind(place.join("socket")).unwrap();
+    std::os::unix::fs::symlink("/dev/full", place.join("link")).unwrap();
+    let bad = [
+        (place.path().to_owned(), "a folder"),
+        (place.join("new/"), "a folder"),
+        (place.join("socket"), "a socket"),
+        (place.join("link"), "a device"),
+        ("/dev/full".into(), "a device"),
+        ("/".into(), "a folder"),
+    ];
+    for (path, what) in bad {
+        let error = pack(folder.path(), &path, &PackOptions::default(), &mut go_on).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        for part in [path.to_str().unwrap(), what, "expected"] {
+            assert!(error.message().contains(part), "{error}");
+        }
+    }
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 2);
+    assert!(std::fs::symlink_metadata(place.join("link")).unwrap().is_symlink());
+    // A link to a file is replaced; the file is not touched.
+    let link = place.join("to-file");
+    std::fs::write(place.join("kept"), "mine").unwrap();
+    std::os::unix::fs::symlink("kept", &link).unwrap();
+    pack(folder.path(), &link, &PackOptions::default(), &mut go_on).unwrap();
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_file());
+    assert!(std::fs::read(&link).unwrap() == std::fs::read(&file).unwrap());
+    assert_eq!(std::fs::read(place.join("kept")).unwrap(), b"mine");
 }
 
 fn long(bytes: &[u8], at: usize) -> usize {

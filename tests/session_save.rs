@@ -441,11 +441,23 @@ fn files_are_replaced_or_left() {
     assert!(std::fs::read(&path).unwrap() == second);
     session.save_to_file(ALL, &path).unwrap();
 
-    for bad in [folder.join("no/such/folder"), folder.path().to_owned(), "/".into()] {
+    let pipe = folder.join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let bad = [
+        (folder.join("no/such/folder"), "No such file"),
+        (folder.path().to_owned(), "a folder"),
+        ("/".into(), "a folder"),
+        (folder.join("new/"), "a folder"),
+        (pipe.clone(), "a pipe"),
+        ("/dev/full".into(), "a device"),
+    ];
+    for (bad, why) in bad {
         let error = session.save_to_file(ALL, &bad).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        assert!(error.message().contains(why), "{error}");
         assert_eq!(session.restore_from_file(&bad).unwrap_err().kind(), ErrorKind::Io);
     }
+    std::fs::remove_file(pipe).unwrap();
     let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
     assert_eq!(names.len(), 1, "{names:?}");
     let error = session.restore_from_file(Path::new("/dev/zero")).unwrap_err();

@@ -56,7 +56,9 @@ unsafe impl Sized32 for qwen_pack_info {
 /// the time that a folder takes, on every CPU. docs/packed-format.md says what is in it.
 ///
 /// The file is written beside its place, and moved there when it is whole and on the disk; one
-/// that was there is replaced then, and not touched before.
+/// that was there is replaced then, and not touched before. A symbolic link at the place is
+/// replaced, not followed. What is not a regular file (a folder, a device, a pipe, a socket,
+/// or a link to one) is refused and left alone.
 ///
 /// source, source_length: as path of qwen_model_open(). Quantized weights of a packed file are
 /// copied.

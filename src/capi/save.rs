@@ -89,7 +89,9 @@ pub unsafe extern "C" fn qwen_session_attachment(
 /// The file is replaced at once: whatever happens meanwhile, the end of the process or a
 /// power failure included, afterwards the old file is there or the new one, whole. It is
 /// written beside the old one, as its name with ".saving" behind, and is readable by its
-/// owner only: it holds the conversation.
+/// owner only: it holds the conversation. A symbolic link at the path is replaced, not
+/// followed. What is not a regular file (a folder, a device, a pipe, a socket, or a link to
+/// one) is refused and left alone.
 ///
 /// file, file_length: the path, used during the call.
 /// flags: QWEN_SAVE_WITHOUT_MARKS or 0.

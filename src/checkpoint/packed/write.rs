@@ -51,16 +51,12 @@ impl Writer {
     /// Begins a file that will be at `place`.
     ///
     /// # Errors
-    /// `Io` where the folder does not take a new file, `InvalidArgument` where `place` is a
-    /// folder.
+    /// `Io` where the folder does not take a new file, and where something is at `place` that is
+    /// not a regular file.
     pub fn create(place: &Path) -> Result<Writer> {
+        crate::files::check_place(place)?;
         let place = std::path::absolute(place).map_err(|e| Error::io(place, "resolve", &e))?;
-        let name = place.file_name().filter(|_| !place.is_dir()).ok_or_else(|| {
-            Error::invalid_argument(format!(
-                "{}: not the name of a file",
-                crate::error::shown(&place)
-            ))
-        })?;
+        let name = place.file_name().unwrap_or_default();
         let mut temporary = std::ffi::OsString::from(".");
         temporary.push(name);
         temporary.push(format!(".{}.part", std::process::id()));

@@ -13,9 +13,8 @@ use crate::{Error, Result};
 /// The new file is called like the old one with `.saving` behind it, and locked: one that a
 /// killed process left behind is used again, one that is in use is `Busy`.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let Some(name) = path.file_name() else {
-        return Err(Error::io(path, "write", &io::Error::other("it names no file")));
-    };
+    crate::files::check_place(path)?;
+    let name = path.file_name().unwrap_or_default();
     let folder = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),

@@ -235,11 +235,12 @@ impl Session {
 
     /// [`Session::save`] to a file, which is replaced at once: whatever happens in between,
     /// the end of the process or of the machine's power included, there is afterwards the
-    /// old file or the new one, whole. The file is readable by its owner only.
+    /// old file or the new one, whole. The file is readable by its owner only. A link at `path`
+    /// is replaced, not followed.
     ///
     /// # Errors
-    /// `Io`; `Busy` if another session is being saved to the same file; the old file is then
-    /// as before.
+    /// `Io`, also where `path` is, or is a link to, something that is not a regular file; `Busy`
+    /// if another session is being saved to the same file; the old file is then as before.
     pub fn save_to_file(&self, options: SaveOptions, path: &Path) -> Result<()> {
         file::replace(path, |sink| self.save(options, sink))
     }
