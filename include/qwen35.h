@@ -103,7 +103,7 @@ typedef int32_t qwen_status;
 /** The chat template refused the messages or could not be run. */
 #define QWEN_ERROR_TEMPLATE (-10)
 
-/** Logits hold NaN, or no token is left to choose from. */
+/** Logits or an embedding hold NaN or infinity, or no token is left to choose from. */
 #define QWEN_ERROR_NUMERIC (-11)
 
 /** Memory could not be reserved. */
@@ -2166,7 +2166,8 @@ qwen_status qwen_session_score_text(qwen_session *session,
  * are hidden_size of qwen_model_info.
  *
  * Returns QWEN_OK; QWEN_ERROR_BUFFER_TOO_SMALL; QWEN_ERROR_INVALID_ARGUMENT;
- * QWEN_ERROR_CONTEXT_OVERFLOW; QWEN_CANCELLED; QWEN_ERROR_OUT_OF_MEMORY; QWEN_ERROR_FORKED.
+ * QWEN_ERROR_CONTEXT_OVERFLOW; QWEN_ERROR_NUMERIC if a number is not finite; QWEN_CANCELLED;
+ * QWEN_ERROR_OUT_OF_MEMORY; QWEN_ERROR_FORKED.
  */
 qwen_status qwen_session_embed(qwen_session *session,
                                const int32_t *tokens,

@@ -28,7 +28,7 @@ pub enum ErrorKind {
     ContextOverflow,
     /// The chat template refused the messages or could not be run.
     Template,
-    /// Logits hold NaN, or no token is left to choose from.
+    /// Logits or an embedding hold NaN or infinity, or no token is left to choose from.
     Numeric,
     /// Memory could not be reserved.
     OutOfMemory,

@@ -8,7 +8,7 @@ use crate::checkpoint::{Checkpoint, Dtype, Tensor};
 use crate::engine::{Origin, quantizer, weight_format};
 use crate::kernels::{Cancel, Compute, Isa, TileFormat};
 use crate::model::WeightFormat;
-use crate::model::loader::{made_into, quantized};
+use crate::model::loader::{check_finite, made_into, quantized};
 use crate::pool::Pool;
 use crate::{Error, Result};
 
@@ -90,6 +90,9 @@ pub fn pack(
         let (element, tensor) = match made(&checkpoint, &name, &shape, format)? {
             Made::AsStored(tensor) => {
                 advance(tensor.bytes())?;
+                if format != WeightFormat::Stored {
+                    check_finite(&name, &tensor).map_err(|error| checkpoint.blame(&name, error))?;
+                }
                 (element_of(&name, &tensor)?, tensor)
             }
             Made::Quantized(format, tensor) => {

@@ -163,6 +163,39 @@ fn what_cannot_be_judged_changes_nothing() {
 }
 
 #[test]
+fn what_is_not_finite_is_an_error() {
+    const BAD: u32 = 7;
+    let golden = Golden::read("small-equal");
+    let folder = support::temp::TempDir::new();
+    golden.write(folder.path());
+    let path = folder.join("model.safetensors");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let header: Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
+    let mut entries = header.as_object().unwrap().iter();
+    let entry = entries.find(|(name, _)| name.ends_with("embed_tokens.weight")).unwrap().1;
+    let [begin, end] = [0, 1].map(|i| entry["data_offsets"][i].as_u64().unwrap() as usize);
+    let row = (end - begin) / golden.vocabulary();
+    let begin = 8 + length + begin + BAD as usize * row;
+    bytes[begin..begin + row].fill(0xFF); // NaN in every type
+    std::fs::write(&path, bytes).unwrap();
+    let options = qwen35::ModelOptions { threads: 1, ..Default::default() };
+    let model = qwen35::Model::open(folder.path(), &options).unwrap();
+    let mut session = session(&model);
+    let good = session.embed(&[1, 2], Pooling::Mean, true).unwrap();
+    for (pooling, normalize) in
+        [(Pooling::Mean, true), (Pooling::Mean, false), (Pooling::Last, true)]
+    {
+        let error = session.embed(&[1, BAD], pooling, normalize).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Numeric);
+        assert!(error.message().contains("number 0 of the embedding is NaN"), "{error}");
+    }
+    // Nothing has come of it.
+    assert_eq!(session.embed(&[1, 2], Pooling::Mean, true).unwrap(), good);
+    assert_eq!(session.position(), 0);
+}
+
+#[test]
 fn a_hook_decides_on_tokens() {
     use std::ops::ControlFlow;
     let golden = Golden::read("small-equal");

@@ -9,8 +9,10 @@ mod temp;
 #[path = "support/tiny_tokenizer.rs"]
 mod tiny_tokenizer;
 
+use std::ops::ControlFlow::Continue;
 use std::path::Path;
 
+use qwen35::pack::{PackOptions, pack};
 use qwen35::sampling::SamplingOptions;
 use qwen35::{
     ComputeMode, ErrorKind, Model, ModelOptions, Next, Session, SessionOptions, WeightFormat,
@@ -121,21 +123,42 @@ fn a_model_says_what_its_weights_are() {
 
 #[test]
 fn a_weight_that_is_not_finite_is_named() {
-    let directory = synthetic_model("small-equal");
-    let path = directory.join("model.safetensors");
-    let mut bytes = std::fs::read(&path).unwrap();
-    let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
-    let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
-    let name = "model.language_model.layers.0.mlp.up_proj.weight";
-    let begin = 8 + length + header[name]["data_offsets"][0].as_u64().unwrap() as usize;
-    bytes[begin..begin + 2].copy_from_slice(&[0xC0, 0x7F]); // NaN
-    std::fs::write(&path, bytes).unwrap();
-    for weights in QUANTIZED {
-        let error = Model::open(directory.path(), &options(weights)).err().unwrap();
-        assert_eq!(error.kind(), ErrorKind::Format);
-        for part in ["model.safetensors", "layers.0.mlp.up_proj.weight", "row 0 "] {
-            assert!(error.message().contains(part), "{error}");
+    for (tensor, place) in [
+        ("layers.0.mlp.up_proj.weight", "row 0 "),
+        ("layers.0.input_layernorm.weight", "weight 0 "),
+        ("layers.0.linear_attn.A_log", "weight 0 "),
+        ("layers.0.linear_attn.dt_bias", "weight 0 "),
+        ("layers.0.linear_attn.in_proj_a.weight", "weight 0 "),
+        ("norm.weight", "weight 0 "),
+    ] {
+        let directory = synthetic_model("small-equal");
+        let path = directory.join("model.safetensors");
+        let mut bytes = std::fs::read(&path).unwrap();
+        let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+        let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
+        let entry = &header[format!("model.language_model.{tensor}")];
+        let begin = 8 + length + entry["data_offsets"][0].as_u64().unwrap() as usize;
+        let infinite: &[u8] = match entry["dtype"].as_str().unwrap() {
+            "BF16" => &[0x80, 0x7F],
+            "F32" => &[0, 0, 0x80, 0x7F],
+            other => panic!("{other}"),
+        };
+        bytes[begin..begin + infinite.len()].copy_from_slice(infinite);
+        std::fs::write(&path, bytes).unwrap();
+        for weights in QUANTIZED {
+            let opened = Model::open(directory.path(), &options(weights)).map(drop);
+            let packing = PackOptions { weights, threads: 1 };
+            let file = directory.join("packed");
+            let packed = pack(directory.path(), &file, &packing, &mut |_, _| Continue(()));
+            for error in [opened.unwrap_err(), packed.unwrap_err()] {
+                assert_eq!(error.kind(), ErrorKind::Format);
+                for part in ["model.safetensors", tensor, place, "not finite"] {
+                    assert!(error.message().contains(part), "{error}");
+                }
+            }
         }
+        // Weights as stored are not looked through.
+        Model::open(directory.path(), &options(WeightFormat::Stored)).unwrap();
     }
 }
 

@@ -212,7 +212,8 @@ pub unsafe extern "C" fn qwen_session_score_text(
 /// are hidden_size of qwen_model_info.
 ///
 /// Returns QWEN_OK; QWEN_ERROR_BUFFER_TOO_SMALL; QWEN_ERROR_INVALID_ARGUMENT;
-/// QWEN_ERROR_CONTEXT_OVERFLOW; QWEN_CANCELLED; QWEN_ERROR_OUT_OF_MEMORY; QWEN_ERROR_FORKED.
+/// QWEN_ERROR_CONTEXT_OVERFLOW; QWEN_ERROR_NUMERIC if a number is not finite; QWEN_CANCELLED;
+/// QWEN_ERROR_OUT_OF_MEMORY; QWEN_ERROR_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qwen_session_embed(
     session: *mut qwen_session,

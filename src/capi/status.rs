@@ -41,7 +41,7 @@ pub const QWEN_ERROR_UNSUPPORTED: qwen_status = -8;
 pub const QWEN_ERROR_CONTEXT_OVERFLOW: qwen_status = -9;
 /// The chat template refused the messages or could not be run.
 pub const QWEN_ERROR_TEMPLATE: qwen_status = -10;
-/// Logits hold NaN, or no token is left to choose from.
+/// Logits or an embedding hold NaN or infinity, or no token is left to choose from.
 pub const QWEN_ERROR_NUMERIC: qwen_status = -11;
 /// Memory could not be reserved.
 pub const QWEN_ERROR_OUT_OF_MEMORY: qwen_status = -12;

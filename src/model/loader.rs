@@ -129,6 +129,7 @@ impl<'a> Loader<'a> {
         }
         self.bytes += tensor.bytes();
         self.advance(tensor.bytes())?;
+        self.check_finite(name, &tensor)?;
         Linear::stored(tensor, rows, cols)
     }
 
@@ -140,7 +141,17 @@ impl<'a> Loader<'a> {
         let tensor = self.tensor(name, shape)?;
         self.bytes += tensor.bytes();
         self.advance(tensor.bytes())?;
+        self.check_finite(name, &tensor)?;
         Ok(tensor.to_f32())
+    }
+
+    /// Where matrices are quantized, which refuses what is not finite, so does this for a tensor
+    /// that stays as it is. Weights as stored are not looked through.
+    fn check_finite(&self, name: &str, tensor: &Tensor) -> Result<()> {
+        match self.format {
+            WeightFormat::Stored => Ok(()),
+            _ => check_finite(name, tensor).map_err(|error| self.checkpoint.blame(name, error)),
+        }
     }
 
     /// The tensor `name`, which the host may have to read first.
@@ -198,6 +209,20 @@ pub(crate) fn made_into(
     let is_quantized = shape.len() == 2 && !WIDE.iter().any(|end| name.ends_with(end));
     let is_output = name == checkpoint.output_name();
     is_quantized.then_some(if is_output { format.planes() } else { format })
+}
+
+/// That `tensor`, which is called `name` and is not quantized, holds finite weights.
+///
+/// # Errors
+/// `Format`, naming the first that is not.
+pub(crate) fn check_finite(name: &str, tensor: &Tensor) -> Result<()> {
+    let weights = tensor.to_f32();
+    match weights.iter().position(|weight| !weight.is_finite()) {
+        None => Ok(()),
+        Some(at) => {
+            Err(Error::format(format!("tensor {name}: weight {at} is not finite: {}", weights[at])))
+        }
+    }
 }
 
 /// The matrix `tensor`, which is called `name`, in tiles. `advance` is told the bytes of the

@@ -133,7 +133,7 @@ impl Session {
     ///
     /// # Errors
     /// `InvalidArgument` for no tokens or an id outside the vocabulary, `ContextOverflow`,
-    /// `Cancelled`, `OutOfMemory`.
+    /// `Numeric` if a number of it is not finite, `Cancelled`, `OutOfMemory`.
     pub fn embed(&mut self, tokens: &[u32], pooling: Pooling, normalize: bool) -> Result<Vec<f32>> {
         if tokens.is_empty() {
             return Err(Error::invalid_argument("an embedding needs at least one token"));
@@ -158,7 +158,13 @@ impl Session {
             (false, Pooling::Mean) => tokens.len() as f64,
             (false, Pooling::Last) => 1.0,
         };
-        Ok(sums.into_iter().map(|x| (x / divisor) as f32).collect())
+        let embedding: Vec<f32> = sums.into_iter().map(|x| (x / divisor) as f32).collect();
+        match embedding.iter().position(|x| !x.is_finite()) {
+            None => Ok(embedding),
+            Some(at) => {
+                Err(Error::numeric(format!("number {at} of the embedding is {}", embedding[at])))
+            }
+        }
     }
 
     /// Computes checked `tokens` behind the sequence, on a copy of the state unless they are to
