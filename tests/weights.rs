@@ -219,3 +219,31 @@ fn the_demo_model_says_much_the_same() {
         assert!(share >= least, "{format:?}: {share}");
     }
 }
+
+/// What a configuration says of layers that its network does not have costs nothing and changes
+/// nothing.
+#[test]
+fn absent_kinds_of_layers_take_no_memory() {
+    let linear = ["linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim"];
+    let full = ["num_attention_heads", "num_key_value_heads"];
+    for (name, sizes) in [("layer-attention", &linear[..]), ("layer-linear", &full)] {
+        let found: Vec<_> = [None, Some(2048)]
+            .into_iter()
+            .map(|size| {
+                let directory = temp::TempDir::new();
+                let mut spec = synthetic::Spec::named(name);
+                spec.write(directory.path()).unwrap();
+                for key in sizes.iter().filter(|_| size.is_some()) {
+                    spec.text_mut()[*key] = size.into();
+                }
+                spec.write_config(directory.path()).unwrap();
+                tiny_tokenizer::write(directory.path(), spec.size("vocab_size"));
+                let options = options(WeightFormat::Stored);
+                let estimate = Model::estimate(directory.path(), &options, 100).unwrap();
+                let ids: Vec<u32> = (1..30).collect();
+                (estimate, logits(directory.path(), &options, &ids, 20))
+            })
+            .collect();
+        assert!(found[0] == found[1], "{name}: {:?}, {:?}", found[0].0, found[1].0);
+    }
+}

@@ -8,7 +8,7 @@ use super::batch::BatchScratch;
 use super::head::HeadScratch;
 use super::recurrent::{Recurrent, Spare};
 use crate::Result;
-use crate::checkpoint::Config;
+use crate::checkpoint::{Config, LayerKind};
 use crate::kernels::Buffer;
 
 /// Tokens computed together at most. Each weight is read once per chunk; more tokens gain
@@ -73,19 +73,49 @@ pub struct Workspace {
     pub(super) batch: BatchScratch,
 }
 
+/// How wide the rows are that layers need. A kind of layer that a network does not have needs
+/// none, whatever sizes its configuration has for it.
+#[derive(Default)]
+struct Widths {
+    /// QH D
+    queries: usize,
+    /// KVH D
+    kv: usize,
+    /// VH DV
+    values: usize,
+    /// C
+    channels: usize,
+    /// VH
+    heads: usize,
+}
+
+impl Widths {
+    fn new(config: &Config) -> Self {
+        let mut widths = Self::default();
+        if config.layer_kinds.contains(&LayerKind::Full) {
+            widths.queries = config.num_attention_heads * config.head_dim;
+            widths.kv = config.num_key_value_heads * config.head_dim;
+        }
+        if config.layer_kinds.contains(&LayerKind::Linear) {
+            widths.values = config.value_width();
+            widths.channels = config.conv_channels();
+            widths.heads = config.linear_num_value_heads;
+        }
+        widths
+    }
+}
+
 impl Workspace {
     /// Floats of all buffers together, for each token of a chunk.
     pub fn floats_per_token(config: &Config) -> usize {
-        let (deltas, channels) = (config.value_width(), config.conv_channels());
-        let queries = config.num_attention_heads * config.head_dim;
-        let kv = config.num_key_value_heads * config.head_dim;
+        let Widths { queries, kv, values, channels, heads } = Widths::new(config);
         2 * config.hidden_size
             + channels.max(2 * queries)
             + queries
-            + deltas.max(kv)
+            + values.max(kv)
             + 2 * kv
-            + 4 * config.linear_num_value_heads
-            + deltas.max(queries)
+            + 4 * heads
+            + values.max(queries)
             + config.intermediate_size
             + config.rotary_dim
     }
@@ -129,9 +159,7 @@ impl Workspace {
             return Ok(());
         }
         let room = |width: usize| Buffer::zeroed(capacity * width, "the workspace");
-        let (deltas, channels) = (config.value_width(), config.conv_channels());
-        let queries = config.num_attention_heads * config.head_dim;
-        let kv = config.num_key_value_heads * config.head_dim;
+        let Widths { queries, kv, values, channels, heads } = Widths::new(config);
         *self = Self {
             capacity,
             small_passes: 0,
@@ -142,14 +170,14 @@ impl Workspace {
             h: room(config.hidden_size)?,
             projected: room(channels.max(2 * queries))?,
             mixed: room(queries)?,
-            z_or_keys: room(deltas.max(kv))?,
+            z_or_keys: room(values.max(kv))?,
             keys: room(kv)?,
             values: room(kv)?,
-            a: room(config.linear_num_value_heads)?,
-            b: room(config.linear_num_value_heads)?,
-            g: room(config.linear_num_value_heads)?,
-            beta: room(config.linear_num_value_heads)?,
-            read_out: room(deltas.max(queries))?,
+            a: room(heads)?,
+            b: room(heads)?,
+            g: room(heads)?,
+            beta: room(heads)?,
+            read_out: room(values.max(queries))?,
             activation: room(config.intermediate_size)?,
             cos: room(config.rotary_dim / 2)?,
             sin: room(config.rotary_dim / 2)?,
