@@ -37,6 +37,7 @@ mod files;
 pub mod kernels;
 pub mod log;
 pub mod model;
+mod new_file;
 pub mod pack;
 pub mod pool;
 pub mod sampling;

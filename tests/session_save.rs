@@ -445,6 +445,26 @@ fn files_are_replaced_or_left() {
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let bad = [
         (folder.join("no/such/folder"), "No such file"),
+    // Nor does it lend its mode or its other names.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let shared = folder.join("shared");
+        std::fs::write(&half, "mine").unwrap();
+        std::fs::hard_link(&half, &shared).unwrap();
+        std::fs::set_permissions(&half, std::fs::Permissions::from_mode(0o666)).unwrap();
+        session.save_to_file(ALL, &path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read(&shared).unwrap(), b"mine");
+        std::fs::remove_file(shared).unwrap();
+        // A link under that name is not followed, and not ours to remove.
+        std::os::unix::fs::symlink("elsewhere", &half).unwrap();
+        let error = session.save_to_file(ALL, &path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert!(error.message().contains("it is a symbolic link, expected nothing"), "{error}");
+        assert!(!folder.join("elsewhere").exists());
+        std::fs::remove_file(&half).unwrap();
+    }
         (folder.path().to_owned(), "a folder"),
         ("/".into(), "a folder"),
         (folder.join("new/"), "a folder"),

@@ -89,7 +89,8 @@ pub unsafe extern "C" fn qwen_session_attachment(
 /// The file is replaced at once: whatever happens meanwhile, the end of the process or a
 /// power failure included, afterwards the old file is there or the new one, whole. It is
 /// written beside the old one, as its name with ".saving" behind, and is readable by its
-/// owner only: it holds the conversation. A symbolic link at the path is replaced, not
+/// owner only: it holds the conversation. Such a file that a killed process left behind is
+/// removed by the next call for the same path. A symbolic link at the path is replaced, not
 /// followed. What is not a regular file (a folder, a device, a pipe, a socket, or a link to
 /// one) is refused and left alone.
 ///
