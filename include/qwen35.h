@@ -762,8 +762,10 @@ typedef struct {
  * with, tokenizer, chat template, configuration. qwen_model_open() opens it in a fraction of
  * the time that a folder takes, on every CPU. docs/packed-format.md says what is in it.
  *
- * The file is written beside its place, and moved there when it is whole and on the disk; one
- * that was there is replaced then, and not touched before. A symbolic link at the place is
+ * The file is written beside its place, as its name with ".packing" behind, and moved there
+ * when it is whole and on the disk; one that was there is replaced then, and not touched
+ * before. A file of that name that a killed process left behind is removed by the next call
+ * for the same place, and may be removed by hand. A symbolic link at the place is
  * replaced, not followed. What is not a regular file (a folder, a device, a pipe, a socket,
  * or a link to one) is refused and left alone.
  *
@@ -776,7 +778,8 @@ typedef struct {
  * info: NULL, or filled as far as its struct_size reaches.
  *
  * Returns QWEN_OK; QWEN_CANCELLED; as qwen_model_open() for the source; QWEN_ERROR_IO where
- * the file cannot be written.
+ * the file cannot be written; QWEN_ERROR_BUSY while another call is writing a file for the
+ * same place.
  */
 qwen_status qwen_pack(const char *source,
                       size_t source_length,

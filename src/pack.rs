@@ -41,7 +41,8 @@ pub struct Packed {
 ///
 /// # Errors
 /// As [`Model::open`](crate::Model::open) for the source; `Io` where the destination cannot be
-/// written, or is something else than a regular file; `Cancelled` by `progress`.
+/// written, or is something else than a regular file; `Busy` while another file is being packed
+/// for the same destination; `Cancelled` by `progress`.
 pub fn pack(
     source: &Path,
     destination: &Path,

@@ -208,6 +208,29 @@ fn a_cancelled_or_failed_packing_leaves_what_was_there() {
     );
 }
 
+/// Whatever the process was called that was killed.
+#[test]
+fn what_a_killed_packing_left_is_in_nobodys_way() {
+    let (folder, file) = packed();
+    let half = folder.join("toy.qwen.packing");
+    let before = std::fs::read(&file).unwrap();
+    std::fs::write(&half, "half of something").unwrap();
+    pack(folder.path(), &file, &PackOptions::default(), &mut go_on).unwrap();
+    assert!(!half.exists() && std::fs::read(&file).unwrap() == before);
+    // One that is being written is not touched, and is finished.
+    let mut second = None;
+    pack(folder.path(), &file, &PackOptions::default(), &mut |_, _| {
+        if second.is_none() {
+            assert!(half.exists());
+            second = Some(pack(folder.path(), &file, &PackOptions::default(), &mut go_on));
+        }
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(second.unwrap().unwrap_err().kind(), ErrorKind::Busy);
+    assert!(!half.exists() && std::fs::read(&file).unwrap() == before);
+}
+
 #[test]
 fn what_is_no_regular_file_is_not_replaced() {
     let (folder, file) = packed();

@@ -1,15 +1,18 @@
 //! Writing a packed file: beside its place under another name, and moved there when it is
 //! whole and on the disk.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use super::checksum;
 use super::entry::Section;
 use super::{ALIGNMENT, ENTRY, Element, HEADER, Kind, MAGIC, MAX_NAME, VERSION, alignment_of};
+use crate::new_file::NewFile;
 use crate::{Error, Result};
+
+/// Behind the name of the file while it is being written.
+const SUFFIX: &str = ".packing";
 
 /// What the header tells beyond the layout.
 #[derive(Clone, Copy, Debug)]
@@ -25,26 +28,9 @@ pub struct Header {
 /// A packed file that is being written. Until [`Writer::finish`] nothing is at its place, or
 /// what was there before; a writer that is dropped leaves no trace.
 pub struct Writer {
-    file: BufWriter<File>,
-    temporary: Temporary,
-    place: PathBuf,
+    file: BufWriter<NewFile>,
     position: usize,
     sections: Vec<Section>,
-}
-
-/// A file that goes when this is dropped.
-struct Temporary {
-    path: PathBuf,
-    keep: bool,
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        if !self.keep {
-            // The error that led here is what counts.
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
 }
 
 impl Writer {
@@ -52,25 +38,13 @@ impl Writer {
     ///
     /// # Errors
     /// `Io` where the folder does not take a new file, and where something is at `place` that is
-    /// not a regular file.
+    /// not a regular file; `Busy` while another file is being packed for the same place.
     pub fn create(place: &Path) -> Result<Writer> {
-        crate::files::check_place(place)?;
+        // The working directory may change before it is finished.
         let place = std::path::absolute(place).map_err(|e| Error::io(place, "resolve", &e))?;
-        let name = place.file_name().unwrap_or_default();
-        let mut temporary = std::ffi::OsString::from(".");
-        temporary.push(name);
-        temporary.push(format!(".{}.part", std::process::id()));
-        let path = place.with_file_name(temporary);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o644)
-            .open(&path)
-            .map_err(|e| Error::io(&path, "create", &e))?;
+        let file = NewFile::create(&place, SUFFIX, 0o644)?;
         let mut writer = Writer {
             file: BufWriter::with_capacity(1 << 20, file),
-            temporary: Temporary { path, keep: false },
-            place,
             position: 0,
             sections: Vec::new(),
         };
@@ -157,21 +131,11 @@ impl Writer {
         let sum = checksum(&head[..HEADER - 8]);
         head[HEADER - 8..].copy_from_slice(&sum.to_le_bytes());
 
-        let Writer { mut file, mut temporary, place, position, .. } = self;
-        let path = temporary.path.clone();
-        let written = file
-            .seek(SeekFrom::Start(0))
-            .and_then(|_| file.write_all(&head))
-            .and_then(|()| file.flush())
-            .and_then(|()| file.get_ref().sync_all());
-        written.map_err(|e| Error::io(&path, "write", &e))?;
-        std::fs::rename(&path, &place).map_err(|e| Error::io(&place, "replace", &e))?;
-        temporary.keep = true;
-        // The new name is on the disk when the folder is.
-        let folder = place.parent().unwrap_or(Path::new("/"));
-        File::open(folder)
-            .and_then(|folder| folder.sync_all())
-            .map_err(|e| Error::io(folder, "synchronize", &e))?;
+        let Writer { file, position, .. } = self;
+        let path = file.get_ref().path().to_owned();
+        let new = file.into_inner().map_err(|e| Error::io(&path, "write", e.error()))?;
+        new.file().write_all_at(&head, 0).map_err(|e| Error::io(&path, "write", &e))?;
+        new.finish()?;
         Ok(position as u64)
     }
 
@@ -182,8 +146,8 @@ impl Writer {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        let path = &self.temporary.path;
-        self.file.write_all(bytes).map_err(|e| Error::io(path, "write", &e))?;
+        let written = self.file.write_all(bytes);
+        written.map_err(|e| Error::io(self.file.get_ref().path(), "write", &e))?;
         self.position += bytes.len();
         Ok(())
     }
