@@ -357,6 +357,60 @@ fn what_is_no_packed_file_is_told() {
     assert!(Model::open(&folder.join("other"), &options()).is_err());
 }
 
+/// By what is there, not by what is beside it, whether weights are asked for or not.
+#[test]
+fn a_path_that_names_no_model_is_refused_for_what_it_is() {
+    const NEITHER: &str = "expected a packed file or a safetensors file of weights";
+    let (folder, file) = packed();
+    let bare = TempDir::new();
+    for place in [&folder, &bare] {
+        let write = |name: &str, bytes: &[u8]| std::fs::write(place.join(name), bytes).unwrap();
+        let mut damaged = std::fs::read(&file).unwrap();
+        damaged[0] ^= 1;
+        write("damaged.qwen", &damaged);
+        write("README.md", b"# A model of some kind, with some text about it");
+        write("empty.qwen", b"");
+        write("pointer.qwen", b"version https://git-lfs.github.com/spec/v1\noid sha256:04b1\n");
+        write("model.gguf", b"GGUF");
+        write("other.json", b"{}");
+        let pipe = std::process::Command::new("mkfifo").arg(place.join("pipe.qwen")).status();
+        assert!(pipe.unwrap().success());
+        let cases = [
+            ("nonexistent", &["No such file"][..]),
+            ("other.json", &["give the folder"]),
+            ("other.json/", &["Not a directory"]),
+            ("model.gguf", &["GGUF files are not read"]),
+            ("pipe.qwen", &["not a regular file, it is a pipe"]),
+            ("README.md", &["it begins with \"# A model", NEITHER]),
+            ("empty.qwen", &["0 bytes long", NEITHER]),
+            ("pointer.qwen", &["Git LFS pointer", NEITHER]),
+            ("damaged.qwen", &["of a packed file, damaged", NEITHER]),
+        ];
+        for (name, parts) in cases {
+            let path = place.join(name);
+            for tokenizer_only in [false, true] {
+                let options = ModelOptions { tokenizer_only, ..options() };
+                let error = match Model::open(&path, &options) {
+                    Ok(_) => panic!("{name} was opened"),
+                    Err(error) => error.to_string(),
+                };
+                for part in parts.iter().chain(&[path.to_str().unwrap()]) {
+                    assert!(error.contains(part), "{error}");
+                }
+            }
+        }
+    }
+    // Known ways to name a model, of which the weights are not needed.
+    let options = ModelOptions { tokenizer_only: true, ..options() };
+    let weights = folder.join("model.safetensors");
+    for path in [folder.path(), &weights, &file] {
+        Model::open(path, &options).unwrap();
+    }
+    std::fs::remove_file(&weights).unwrap();
+    std::fs::remove_file(folder.join("config.json")).unwrap();
+    Model::open(folder.path(), &options).unwrap();
+}
+
 #[test]
 fn a_file_cut_anywhere_is_refused() {
     let (_folder, file) = packed();

@@ -1,11 +1,15 @@
 //! Which files make up the checkpoint that a path names.
 
 use std::ffi::OsStr;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::index::Index;
+use super::index::{Index, MAX_INDEX, parse_checked};
+use super::mmap::Mapping;
+use super::packed;
+use super::safetensors::{START, header_length, read_header};
 use crate::error::{Error, ErrorKind, Result, shown};
-use crate::files::{list, open_error};
+use crate::files::{list, open_error, open_regular, read_text};
 
 /// A checkpoint's folder and what to read the weights from.
 #[derive(Debug)]
@@ -28,47 +32,114 @@ pub(super) const INDEX: &str = "model.safetensors.index.json";
 
 /// Finds folder and weights for `path`: a folder, a weight file or an index file.
 pub(super) fn locate(path: &Path) -> Result<Location> {
-    if path.as_os_str().is_empty() {
-        return Err(Error::invalid_argument("the model path is empty"));
-    }
-    let given = std::path::absolute(path).map_err(|e| Error::io(path, "resolve", &e))?;
-    let meta = std::fs::metadata(&given).map_err(|e| open_error(&given, &e))?;
-    if meta.is_dir() {
+    let (given, is_folder) = resolve(path)?;
+    if is_folder {
         if !given.join("config.json").exists() {
             return Err(no_config(&given));
         }
         let weights = weights_in(&given)?;
         return Ok(Location { directory: given, weights });
     }
-
-    // The parent of the path as given, not of what it links to: in a download cache the files of
-    // a folder are links to blobs elsewhere.
-    let directory = given.parent().unwrap_or(Path::new("/")).to_owned();
-    let name = given.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let weights = if name.ends_with(".safetensors.index.json") {
-        Weights::Index(given)
-    } else if name.ends_with(".json") {
-        return Err(Error::invalid_argument(format!(
-            "{}: give the folder of the checkpoint or its .safetensors file",
-            shown(&given)
-        )));
-    } else if let Some(kind) = foreign(&name) {
-        return Err(Error::unsupported(format!(
-            "{}: {kind} files are not read; a safetensors checkpoint is needed",
-            shown(&given)
-        )));
-    } else {
-        // One shard of several stands for all of them.
-        let index = directory.join(INDEX);
-        match index.exists() && Index::read(&index)?.files.contains(&given) {
-            true => Weights::Index(index),
-            false => Weights::File(given),
+    let directory = parent(&given);
+    let weights = match named(given)? {
+        Weights::Index(index) => Weights::Index(index),
+        Weights::File(file) => {
+            // Before the files beside it: it may be no weight file at all.
+            check_start(&file)?;
+            // One shard of several stands for all of them.
+            let index = directory.join(INDEX);
+            match index.exists() && Index::read(&index)?.files.contains(&file) {
+                true => Weights::Index(index),
+                false => Weights::File(file),
+            }
         }
     };
     if !directory.join("config.json").exists() {
         return Err(no_config(&directory));
     }
     Ok(Location { directory, weights })
+}
+
+/// Finds the folder that `path` names, as [`locate`] would, for those who need its small files
+/// only: a folder may be without weights, a weight file without the others. What is no model is
+/// refused all the same.
+pub(crate) fn folder_of(path: &Path) -> Result<PathBuf> {
+    let (given, is_folder) = resolve(path)?;
+    if is_folder {
+        return Ok(given);
+    }
+    let directory = parent(&given);
+    match named(given)? {
+        Weights::File(file) => {
+            check_start(&file)?;
+            let map = Mapping::open(&file)?;
+            read_header(map.bytes()).map_err(|e| e.within(shown(&file)))?;
+        }
+        Weights::Index(index) => {
+            let text = read_text(&index, MAX_INDEX)?;
+            parse_checked(&text).map_err(|e| e.within(shown(&index)))?;
+        }
+    }
+    Ok(directory)
+}
+
+/// `path` from the root on, and whether it is a folder.
+fn resolve(path: &Path) -> Result<(PathBuf, bool)> {
+    if path.as_os_str().is_empty() {
+        return Err(Error::invalid_argument("the model path is empty"));
+    }
+    let given = std::path::absolute(path).map_err(|e| Error::io(path, "resolve", &e))?;
+    let meta = std::fs::metadata(&given).map_err(|e| open_error(&given, &e))?;
+    Ok((given, meta.is_dir()))
+}
+
+/// The parent of the path as given, not of what it links to: in a download cache the files of a
+/// folder are links to blobs elsewhere.
+fn parent(given: &Path) -> PathBuf {
+    given.parent().unwrap_or(Path::new("/")).to_owned()
+}
+
+/// What the name of the file `given` says it is.
+fn named(given: PathBuf) -> Result<Weights> {
+    let name = given.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if name.ends_with(".safetensors.index.json") {
+        Ok(Weights::Index(given))
+    } else if name.ends_with(".json") {
+        Err(Error::invalid_argument(format!(
+            "{}: give the folder of the checkpoint or its .safetensors file",
+            shown(&given)
+        )))
+    } else if let Some(kind) = foreign(&name) {
+        Err(Error::unsupported(format!(
+            "{}: {kind} files are not read; a safetensors checkpoint is needed",
+            shown(&given)
+        )))
+    } else {
+        Ok(Weights::File(given))
+    }
+}
+
+/// Whether the file at `path`, which somebody named, begins as weight files do. Packed files have
+/// been told apart before, and what looks like one is damaged.
+fn check_start(path: &Path) -> Result<()> {
+    let (file, size) = open_regular(path)?;
+    let mut start = Vec::with_capacity(START);
+    file.take(START as u64).read_to_end(&mut start).map_err(|e| Error::io(path, "read", &e))?;
+    let result = if packed::resembles(&start) {
+        Err(Error::format("the first 8 bytes of a packed file, damaged"))
+    } else {
+        header_length(&start, size).map(drop)
+    };
+    result.map_err(|error| {
+        Error::new(
+            error.kind(),
+            format!(
+                "{}: {}; expected a packed file or a safetensors file of weights",
+                shown(path),
+                error.message()
+            ),
+        )
+    })
 }
 
 /// The weights of a folder.

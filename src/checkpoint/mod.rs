@@ -42,6 +42,7 @@ pub use tensor::{Dtype, Tensor};
 
 use crate::files::{self, excerpt, list};
 use crate::kernels::TileFormat;
+pub(crate) use locate::folder_of;
 use mmap::Mapping;
 use names::{Role, split_prefix};
 use packed::{Element, Kind, PackedFile};

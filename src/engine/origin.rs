@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::chat::ChatTemplate;
 use crate::checkpoint::host::{self, Documents};
 use crate::checkpoint::packed::{Kind, PackedFile};
-use crate::checkpoint::{Checkpoint, Config, HostFolder};
+use crate::checkpoint::{self, Checkpoint, Config, HostFolder};
 use crate::error::shown;
 use crate::tokenizer::{Tables, Tokenizer};
 use crate::{Error, Result};
@@ -35,12 +35,13 @@ impl Origin {
     /// What is at `path`; a packed file is known by its first bytes.
     ///
     /// # Errors
-    /// `Io` for a path that cannot be resolved, and as [`PackedFile::open`].
+    /// `Io`, `Format`, `Unsupported` or `InvalidArgument` for a path where no folder, weight file or
+    /// packed file is, and as [`PackedFile::open`].
     pub fn open(path: &Path) -> Result<Self> {
         if !path.is_dir() && PackedFile::is_packed(path) {
             return Ok(Self::Packed(Arc::new(PackedFile::open(path)?)));
         }
-        Ok(Self::Folder { path: path.to_owned(), directory: directory_of(path)? })
+        Ok(Self::Folder { path: path.to_owned(), directory: checkpoint::folder_of(path)? })
     }
 
     /// The folder of the host, whose small files are read now.
@@ -144,14 +145,5 @@ impl Origin {
             Self::Packed(file) => Ok(file.section(Kind::Text, "chat").map(<[u8]>::to_vec)),
             Self::Host { .. } => Err(Error::unsupported("the host has the files of this model")),
         }
-    }
-}
-
-/// The folder that `path` names: itself, or that of a weight file.
-fn directory_of(path: &Path) -> Result<PathBuf> {
-    let path = std::path::absolute(path).map_err(|e| Error::io(path, "resolve", &e))?;
-    match path.parent() {
-        Some(parent) if !path.is_dir() => Ok(parent.to_owned()),
-        _ => Ok(path),
     }
 }

@@ -9,6 +9,7 @@ mod write;
 pub use checksum::{Checksum, checksum};
 pub use entry::{Element, Kind};
 pub use open::PackedFile;
+pub(super) use open::resembles;
 pub use verify::verify;
 pub use write::{Header, Writer};
 

@@ -219,6 +219,12 @@ impl PackedFile {
     }
 }
 
+/// Whether a file that begins with `start` and not with [`MAGIC`] seems to have done so once: most
+/// of these bytes are there.
+pub(in crate::checkpoint) fn resembles(start: &[u8]) -> bool {
+    MAGIC.iter().zip(start).filter(|(expected, found)| expected == found).count() > MAGIC.len() / 2
+}
+
 /// What messages call a file of the host.
 const READ_BY_HOST: &str = "packed file that is read by the host";
 /// The host may cut its reads where it likes, but not every reader can do all at once.
