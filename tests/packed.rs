@@ -412,6 +412,27 @@ fn a_path_that_names_no_model_is_refused_for_what_it_is() {
 }
 
 #[test]
+fn a_tokenizer_that_is_too_large_is_named() {
+    let folder = toy::model();
+    let tokenizer = folder.join("tokenizer.json");
+    let mut json: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&tokenizer).unwrap()).unwrap();
+    let added = json["added_tokens"].as_array_mut().unwrap();
+    let mut more = added.last().unwrap().clone();
+    more["id"] = 1_000_000.into();
+    more["content"] = "<|far|>".into();
+    added.push(more);
+    std::fs::write(&tokenizer, json.to_string()).unwrap();
+    let error = match Model::open(folder.path(), &options()) {
+        Ok(_) => panic!("opened"),
+        Err(error) => error.to_string(),
+    };
+    for part in [tokenizer.to_str().unwrap(), folder.join("config.json").to_str().unwrap()] {
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
 fn a_file_cut_anywhere_is_refused() {
     let (_folder, file) = packed();
     let bytes = std::fs::read(&file).unwrap();

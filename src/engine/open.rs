@@ -199,7 +199,7 @@ impl Model {
             None => origin.config().map(|c| c.eos_token_ids).unwrap_or_default(),
         };
         if let Some(engine) = &engine {
-            check_vocabulary(&tokenizer, engine.network.config())?;
+            check_vocabulary(origin, &tokenizer, engine.network.config())?;
             tokenizer.set_id_limit(engine.network.config().vocab_size as u32);
         }
         let end_of_turn = end_of_turn_ids(&tokenizer, configured);
@@ -313,12 +313,15 @@ pub(crate) fn quantizer(checkpoint: &Checkpoint, format: WeightFormat) -> u32 {
 
 /// A tokenizer that can produce ids the embedding has no row for would fail in the middle of
 /// a conversation: refuse the pair at once.
-fn check_vocabulary(tokenizer: &Tokenizer, config: &Config) -> Result<()> {
+fn check_vocabulary(origin: &Origin, tokenizer: &Tokenizer, config: &Config) -> Result<()> {
     if tokenizer.token_count() > config.vocab_size {
         return Err(Error::format(format!(
-            "the tokenizer knows {} tokens, the embedding of config.json has {} rows",
+            "{} knows {} tokens, with those that tokenizer_config.json adds; expected at most as \
+             many as the embedding has rows, which are {} (vocab_size of {})",
+            origin.file_name("tokenizer.json"),
             tokenizer.token_count(),
-            config.vocab_size
+            config.vocab_size,
+            origin.file_name("config.json")
         )));
     }
     Ok(())

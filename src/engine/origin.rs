@@ -62,6 +62,14 @@ impl Origin {
         }
     }
 
+    /// What messages call the file `name` of it.
+    pub fn file_name(&self, name: &str) -> String {
+        match self {
+            Self::Folder { directory, .. } => shown(&directory.join(name)),
+            Self::Packed(_) | Self::Host { .. } => format!("{name} of {}", self.name()),
+        }
+    }
+
     /// The configuration and the weights.
     ///
     /// # Errors
