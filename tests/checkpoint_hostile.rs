@@ -262,6 +262,38 @@ fn unknown_names_are_refused_with_examples() {
     );
 }
 
+/// A bias or a scale that is left out gives plausible nonsense.
+#[test]
+fn unknown_tensors_of_the_text_model_are_refused_by_name() {
+    let spec = micro();
+    let with = |name: &str| {
+        let mut tensors = spec.tensors();
+        let name = format!("{PREFIX}{name}");
+        tensors.push(TensorSpec {
+            stored: name.clone(),
+            name,
+            dtype: Dtype::F32,
+            shape: vec![3],
+            scale: 1.0,
+            offset: 0.0,
+        });
+        folder(&spec, &tensors)
+    };
+    for name in [
+        "layers.1.self_attn.q_proj.bias",
+        "layers.0.mlp.gate_proj.weight_scale",
+        "layers.x.input_layernorm.weight",
+        "embed_tokens.weight_scale",
+        "norm.bias",
+    ] {
+        refused_cheaply(with(name).path(), &[name, "there is another one"]);
+    }
+    // What follows from the configuration.
+    for name in ["layers.1.self_attn.rotary_emb.inv_freq", "rotary_emb.inv_freq"] {
+        assert!(Checkpoint::open(with(name).path()).is_ok(), "{name}");
+    }
+}
+
 #[test]
 fn layers_that_the_configuration_does_not_know_are_refused() {
     let spec = micro();

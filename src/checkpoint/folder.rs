@@ -17,7 +17,8 @@ impl Checkpoint {
     /// In a folder, `model.safetensors` is read if it is there, else the files that
     /// `model.safetensors.index.json` names, else the only `*.safetensors` file whose name begins
     /// with `model` (or the only one at all). Tensor names may have any chain of `model.` and
-    /// `language_model.` in front. Vision, `mtp.` and unknown tensors are left alone.
+    /// `language_model.` in front. Vision and `mtp.` tensors and those of unknown modules are left
+    /// alone; unknown ones of the modules of the text model are refused.
     ///
     /// # Errors
     ///

@@ -29,7 +29,7 @@ mod rope;
 mod safetensors;
 mod tensor;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -192,14 +192,15 @@ impl Checkpoint {
         let config = &self.config;
         let mut missing = Vec::new();
         let mut total = 0u64;
-        for (name, shape) in names::text_tensors(config, self.has(names::HEAD)) {
-            match self.tensors.get(&name) {
+        let expected = names::text_tensors(config, self.has(names::HEAD));
+        for (name, shape) in &expected {
+            match self.tensors.get(name) {
                 None => missing.push(match name.as_str() {
                     names::HEAD => format!("{name} (config.json: tie_word_embeddings is false)"),
                     _ => format!("{}{name}", self.prefix),
                 }),
                 Some(place) => {
-                    self.check_place(place, &shape)?;
+                    self.check_place(place, shape)?;
                     total += place.entry.bytes();
                 }
             }
@@ -227,6 +228,25 @@ impl Checkpoint {
                 self.weights_shown(),
                 config.num_hidden_layers,
                 list(&beyond),
+            )));
+        }
+        // So would running without its biases and scales.
+        let known: HashSet<&str> = expected.iter().map(|(name, _)| name.as_str()).collect();
+        let mut unknown: Vec<&str> = self
+            .tensors
+            .iter()
+            .filter(|(name, _)| !known.contains(name.as_str()) && names::changes_results(name))
+            .map(|(_, place)| place.full_name.as_str())
+            .collect();
+        if !unknown.is_empty() {
+            unknown.sort_unstable();
+            return Err(Error::unsupported(format!(
+                "{}: expected only the tensors of a Qwen3.5 text model in its layers, but there {} \
+                 {}, which would change its results: {}",
+                self.weights_shown(),
+                if unknown.len() == 1 { "is" } else { "are" },
+                if unknown.len() == 1 { "another one" } else { "others" },
+                list(&unknown),
             )));
         }
         self.text_bytes = total;

@@ -76,6 +76,15 @@ pub(super) fn layer_of(name: &str) -> Option<u64> {
     name.strip_prefix("layers.")?.split('.').next()?.parse().ok()
 }
 
+/// Whether `name`, without prefix and none of [`text_tensors`], would have its part in what the
+/// text model computes: a bias, a scale, an adapter of one of its modules.
+pub(super) fn changes_results(name: &str) -> bool {
+    // Some tools write out the frequencies of RoPE, which follow from `config.json`.
+    let is_known = name.ends_with("rotary_emb.inv_freq");
+    let modules = ["layers.", "embed_tokens.", "norm.", "lm_head."];
+    !is_known && modules.iter().any(|module| name.starts_with(module))
+}
+
 /// Whether a tensor with shape `found` can be read as `expected`.
 pub(super) fn same_shape(name: &str, found: &[usize], expected: &[usize]) -> bool {
     // A depthwise convolution has one input channel per group; some tools drop that dimension.
