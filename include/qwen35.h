@@ -631,7 +631,8 @@ typedef struct {
     uint64_t weight_bytes;
     /**
      * Of those, what is mapped from a file: memory the operating system can take back and
-     * shares between processes.
+     * shares between processes. Tensors that lie unaligned in a safetensors file are copied
+     * and do not count.
      */
     uint64_t mapped_bytes;
     /** A session that holds the number of tokens asked for, with QWEN_KV_AUTO. */

@@ -244,4 +244,31 @@ fn memory_is_as_estimated() {
         .collect();
     assert_eq!(bytes[0], 2 * bytes[1]);
     assert!(2 * bytes[2] < bytes[0]);
+    // More than a number can hold is the largest one.
+    let options = ModelOptions::default();
+    for context in [usize::MAX, usize::MAX / 2, usize::MAX / 64] {
+        let much = Model::estimate(directory.path(), &options, context).unwrap();
+        assert_eq!((much.session, much.kv.f32), (u64::MAX, u64::MAX), "{context}");
+    }
+}
+
+/// A header of an odd length: no tensor can be used where it lies.
+#[test]
+fn unaligned_weights_are_not_estimated_as_mapped() {
+    let directory = toy::model();
+    let estimate = || Model::estimate(directory.path(), &ModelOptions::default(), 1).unwrap();
+    let aligned = estimate();
+    assert_eq!(aligned.mapped, aligned.weights);
+    let path = directory.join("model.safetensors");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let length = u64::from_le_bytes(bytes[..8].try_into().unwrap());
+    let more = 1 + length % 2;
+    for at in 0..more {
+        bytes.insert((8 + length + at) as usize, b' ');
+    }
+    bytes[..8].copy_from_slice(&(length + more).to_le_bytes());
+    assert_eq!((length + more) % 2, 1);
+    std::fs::write(&path, bytes).unwrap();
+    let unaligned = estimate();
+    assert_eq!((unaligned.weights, unaligned.mapped), (aligned.weights, 0));
 }

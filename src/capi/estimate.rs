@@ -23,7 +23,8 @@ pub struct qwen_model_cost {
     /// Weights in use.
     pub weight_bytes: u64,
     /// Of those, what is mapped from a file: memory the operating system can take back and
-    /// shares between processes.
+    /// shares between processes. Tensors that lie unaligned in a safetensors file are copied
+    /// and do not count.
     pub mapped_bytes: u64,
     /// A session that holds the number of tokens asked for, with QWEN_KV_AUTO.
     pub session_bytes: u64,

@@ -65,6 +65,7 @@ pub struct Checkpoint {
     /// Names without prefix that more than one tensor claims (none that the text model needs).
     ambiguous: Vec<String>,
     text_bytes: u64,
+    aligned_bytes: u64,
     source: Source,
 }
 
@@ -153,6 +154,7 @@ impl Checkpoint {
             tensors: HashMap::new(),
             ambiguous: Vec::new(),
             text_bytes: 0,
+            aligned_bytes: 0,
             source,
         };
         checkpoint.resolve_names(found, &quantized)?;
@@ -191,7 +193,7 @@ impl Checkpoint {
     fn check_text_model(&mut self) -> Result<()> {
         let config = &self.config;
         let mut missing = Vec::new();
-        let mut total = 0u64;
+        let (mut total, mut aligned) = (0u64, 0u64);
         let expected = names::text_tensors(config, self.has(names::HEAD));
         for (name, shape) in &expected {
             match self.tensors.get(name) {
@@ -202,6 +204,9 @@ impl Checkpoint {
                 Some(place) => {
                     self.check_place(place, shape)?;
                     total += place.entry.bytes();
+                    if place.entry.is_aligned() {
+                        aligned += place.entry.bytes();
+                    }
                 }
             }
         }
@@ -249,7 +254,7 @@ impl Checkpoint {
                 list(&unknown),
             )));
         }
-        self.text_bytes = total;
+        (self.text_bytes, self.aligned_bytes) = (total, aligned);
         Ok(())
     }
 
@@ -313,6 +318,12 @@ impl Checkpoint {
     /// Bytes of the tensors that the text model uses.
     pub fn text_bytes(&self) -> u64 {
         self.text_bytes
+    }
+
+    /// Of [`Checkpoint::text_bytes`], those of tensors that are used where they lie in a file that
+    /// is mapped. The others are not aligned there and are copied.
+    pub fn aligned_bytes(&self) -> u64 {
+        self.aligned_bytes
     }
 
     /// The tensors that the text model uses, with their shapes, in the order of a pass.

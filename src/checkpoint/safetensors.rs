@@ -37,6 +37,16 @@ impl Entry {
     pub(super) fn bytes(&self) -> u64 {
         (self.range.end - self.range.start) as u64
     }
+
+    /// What the address of an element must be a multiple of.
+    pub(super) fn alignment(&self) -> usize {
+        (self.dtype.bits() as usize / 8).max(1)
+    }
+
+    /// Whether its elements are aligned in a file that is mapped, which begins at a page.
+    pub(super) fn is_aligned(&self) -> bool {
+        self.range.start.is_multiple_of(self.alignment())
+    }
 }
 
 /// The bytes of header length at the start of a file.

@@ -112,8 +112,7 @@ impl Tensor {
     /// A view of `entry`, which must be readable and lie within `map`; `shape` is the shape to
     /// report.
     pub(super) fn new(map: &Arc<Mapping>, entry: &Entry, shape: &[usize]) -> Result<Tensor> {
-        let align = entry.dtype.bits() as usize / 8;
-        let data = Bytes::new(map, entry.range.clone(), align)?;
+        let data = Bytes::new(map, entry.range.clone(), entry.alignment())?;
         Ok(Tensor { dtype: entry.dtype, shape: shape.to_vec(), data })
     }
 

@@ -17,7 +17,7 @@ pub struct Estimate {
     /// Weights in use.
     pub weights: u64,
     /// Of those, what is mapped from a file: the system can take it back, and processes share
-    /// it.
+    /// it. Tensors that lie unaligned in their file are copied and do not count.
     pub mapped: u64,
     /// A session that holds the asked number of tokens, with keys and values as sessions of
     /// such a model store them by default.
@@ -57,20 +57,21 @@ impl KvBytes {
 }
 
 /// Bytes of the weights in `format`, and of those that stay in their file.
-fn weight_bytes(checkpoint: &Checkpoint, format: WeightFormat) -> Result<(u64, u64)> {
+fn weight_bytes(checkpoint: &Checkpoint, format: WeightFormat) -> (u64, u64) {
     let packed = checkpoint.packed().is_some_and(|file| file.weight_format() != 0);
     if packed || format == WeightFormat::Stored {
-        return Ok((checkpoint.text_bytes(), checkpoint.text_bytes()));
+        return (checkpoint.text_bytes(), checkpoint.aligned_bytes());
     }
-    Ok((loaded_bytes(checkpoint, format)?, 0))
+    (loaded_bytes(checkpoint, format), 0)
 }
 
 impl super::Model {
     /// What opening `path` with `options` will take, and a session of `context` tokens
-    /// (0: as many as the model was made for). Headers are read and checked, weights are not.
+    /// (0: as many as the model was made for). Headers are read and checked, weights are not,
+    /// nor is the tokenizer.
     ///
     /// # Errors
-    /// As [`Model::open`](super::Model::open).
+    /// As [`Model::open`](super::Model::open), for what is read.
     pub fn estimate(path: &Path, options: &ModelOptions, context: usize) -> Result<Estimate> {
         Self::estimate_origin(&Origin::open(path)?, options, context)
     }
@@ -149,7 +150,7 @@ impl super::Model {
             some => some,
         };
         let format = super::weight_format(&checkpoint, options.weights)?;
-        let (weights, mapped) = weight_bytes(&checkpoint, format)?;
+        let (weights, mapped) = weight_bytes(&checkpoint, format);
         let start = sizes::session_start(config);
         let kv_in = |element| sizes::keys_and_values(config, element, context);
         let kv = KvBytes {

@@ -1,4 +1,5 @@
-//! How much memory a sequence takes, without making one.
+//! How much memory a sequence takes, without making one. What is too much for a number is the
+//! largest one, never a small one.
 
 use super::state::{RecurrentShape, State};
 use super::workspace::{MAX_CHUNK, Workspace};
@@ -8,7 +9,7 @@ use crate::kernels::{KvElement, PAGE_TOKENS};
 /// Bytes of a new session: recurrent state, hidden state and logits.
 pub fn session_start(config: &Config) -> u64 {
     let floats = (config.hidden_size + config.vocab_size) as u64;
-    mark(config) + floats * size_of::<f32>() as u64
+    mark(config).saturating_add(floats.saturating_mul(size_of::<f32>() as u64))
 }
 
 /// Bytes of the recurrent state.
@@ -26,11 +27,11 @@ pub fn keys_and_values(config: &Config, element: KvElement, tokens: usize) -> u6
     let full = config.layer_kinds.iter().filter(|kind| **kind == LayerKind::Full).count() as u64;
     let page = State::kv_shape(config, element).page_bytes() as u64;
     let pages = tokens.div_ceil(PAGE_TOKENS) as u64;
-    (full * pages).saturating_mul(page)
+    full.saturating_mul(pages).saturating_mul(page)
 }
 
 /// Bytes of the scratch memory of one pass over a prompt.
 pub fn scratch(config: &Config) -> u64 {
-    let floats = Workspace::floats_per_token(config) * MAX_CHUNK;
-    (floats * size_of::<f32>()) as u64 + mark(config)
+    let floats = (Workspace::floats_per_token(config) as u64).saturating_mul(MAX_CHUNK as u64);
+    floats.saturating_mul(size_of::<f32>() as u64).saturating_add(mark(config))
 }
