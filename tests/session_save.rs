@@ -274,6 +274,21 @@ fn damaged_states_are_refused_whole() {
             }
         }
     }
+    // Of the names of marks, those that leave none for the next are not taken.
+    for (next, fits) in [(1u64 << 62, true), ((1 << 63) + 1, false), (u64::MAX, false)] {
+        let mut bytes = saved.clone();
+        bytes[96..104].copy_from_slice(&next.to_le_bytes());
+        let sum = checksum(&bytes[..120]);
+        bytes[120..128].copy_from_slice(&sum.to_le_bytes());
+        if fits {
+            let mut trial = target.fork().unwrap();
+            trial.restore_from_memory(&bytes).unwrap();
+            assert_eq!(trial.mark().unwrap(), next);
+            trial.save_to_memory(ALL).unwrap();
+        } else {
+            refused(&target, &bytes, &[ErrorKind::Format], "no names left");
+        }
+    }
     for at in [saved.len() - 1, saved.len() - 8, saved.len() - 9, 128, 200] {
         let mut bytes = saved.clone();
         bytes[at] ^= 4;
@@ -430,21 +445,6 @@ fn files_are_replaced_or_left() {
     session.feed(&ids(5)).unwrap();
     session.save_to_file(ALL, &path).unwrap();
     assert!(!half.exists());
-    let second = std::fs::read(&path).unwrap();
-    assert!(second != first && second == session.save_to_memory(ALL).unwrap());
-    // Somebody else is saving to it.
-    let other = std::fs::File::create(&half).unwrap();
-    other.lock().unwrap();
-    let error = session.save_to_file(ALL, &path).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Busy);
-    drop(other);
-    assert!(std::fs::read(&path).unwrap() == second);
-    session.save_to_file(ALL, &path).unwrap();
-
-    let pipe = folder.join("pipe");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let bad = [
-        (folder.join("no/such/folder"), "No such file"),
     // Nor does it lend its mode or its other names.
     #[cfg(unix)]
     {
@@ -465,6 +465,21 @@ fn files_are_replaced_or_left() {
         assert!(!folder.join("elsewhere").exists());
         std::fs::remove_file(&half).unwrap();
     }
+    let second = std::fs::read(&path).unwrap();
+    assert!(second != first && second == session.save_to_memory(ALL).unwrap());
+    // Somebody else is saving to it.
+    let other = std::fs::File::create(&half).unwrap();
+    other.lock().unwrap();
+    let error = session.save_to_file(ALL, &path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    drop(other);
+    assert!(std::fs::read(&path).unwrap() == second);
+    session.save_to_file(ALL, &path).unwrap();
+
+    let pipe = folder.join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let bad = [
+        (folder.join("no/such/folder"), "No such file"),
         (folder.path().to_owned(), "a folder"),
         ("/".into(), "a folder"),
         (folder.join("new/"), "a folder"),

@@ -59,6 +59,10 @@ pub(super) struct Marks {
     pub(super) next_id: u64,
 }
 
+/// The largest name that the next mark of a saved session may have: enough for as many more as
+/// there will ever be.
+pub(super) const LAST_NAME: u64 = 1 << 63;
+
 impl Marks {
     /// None yet; `limit` at most, 0 for the default.
     pub(super) fn new(limit: usize) -> Self {

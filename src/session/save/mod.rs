@@ -44,7 +44,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Session;
-use super::marks::{Mark, MarkInfo};
+use super::marks::{LAST_NAME, Mark, MarkInfo};
 use crate::kernels::KvPages;
 use crate::model::State;
 use crate::model::state::RecurrentShape;
@@ -181,6 +181,9 @@ impl Session {
         }
         if output_start > tokens.len() {
             return Err(odd("the output begins behind the end"));
+        }
+        if header.next_mark > LAST_NAME {
+            return Err(odd("no names are left for its next marks"));
         }
         let orderly = |pair: &[Mark]| pair[0].info.position <= pair[1].info.position;
         let fits = |mark: &Mark| {
