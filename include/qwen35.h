@@ -488,8 +488,10 @@ qwen_status qwen_model_open_memory(const void *data,
 
 /**
  * Opens a packed file that the host reads: out of a pak file, decrypting, from a network.
- * The header is read and checked before memory for the rest is asked for; then the file is
- * read once, from its start to its end, in parts of 8 MiB at most.
+ * First the header is read, and the table of sections, which is at the end of the file. They
+ * are checked before memory for the file is asked for. Then all of it is read, these two
+ * again, from its start to its end, in parts of 8 MiB at most. So read has to go back: what
+ * can only be read once from start to end has to be kept by the host.
  *
  * size: length of the file in bytes.
  * read: see qwen_read_callback; used during the call.
@@ -669,7 +671,9 @@ typedef struct {
  * context: tokens of the session. 0: as many as the model was made for.
  * cost: filled as far as its struct_size reaches, which must be set; owned by the caller.
  *
- * Returns as qwen_model_open().
+ * Returns as qwen_model_open(), for what it reads: a tokenizer that is damaged or does not
+ * fit, weights that cannot be quantized, and an instruction set or threads that cannot be had
+ * show only when the model is opened.
  */
 qwen_status qwen_model_estimate(const char *path,
                                 size_t path_length,

@@ -93,7 +93,9 @@ unsafe fn give(
 /// context: tokens of the session. 0: as many as the model was made for.
 /// cost: filled as far as its struct_size reaches, which must be set; owned by the caller.
 ///
-/// Returns as qwen_model_open().
+/// Returns as qwen_model_open(), for what it reads: a tokenizer that is damaged or does not
+/// fit, weights that cannot be quantized, and an instruction set or threads that cannot be had
+/// show only when the model is opened.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qwen_model_estimate(
     path: *const c_char,

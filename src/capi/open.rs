@@ -106,8 +106,10 @@ pub unsafe extern "C" fn qwen_model_open_memory(
 }
 
 /// Opens a packed file that the host reads: out of a pak file, decrypting, from a network.
-/// The header is read and checked before memory for the rest is asked for; then the file is
-/// read once, from its start to its end, in parts of 8 MiB at most.
+/// First the header is read, and the table of sections, which is at the end of the file. They
+/// are checked before memory for the file is asked for. Then all of it is read, these two
+/// again, from its start to its end, in parts of 8 MiB at most. So read has to go back: what
+/// can only be read once from start to end has to be kept by the host.
 ///
 /// size: length of the file in bytes.
 /// read: see qwen_read_callback; used during the call.

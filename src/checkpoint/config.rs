@@ -1,8 +1,14 @@
 //! `config.json`: the sizes of the text model.
 //!
 //! Two layouts exist: the published one with the text model in `text_config`, and the flat one of
-//! text-only saves. A key that stands in both must have the same value in both. There are no
-//! silent defaults for anything that changes the numbers: a missing key is an error that names it.
+//! text-only saves. A key that stands in both must have the same value in both. Sizes and numbers
+//! have no defaults: a missing one is an error that names it. What says that a model is of this
+//! kind may be missing, as some tools write files without it, and has then the value of all
+//! published models: `model_type`, `hidden_act` (`silu`), `attn_output_gate` (true),
+//! `attention_bias` (false), `rope_type` (`default`); any other value is refused. So may
+//! `mtp_num_hidden_layers` (0), `tie_word_embeddings` (false, as in Transformers), `mrope_section`
+//! (see `rope`: text does not depend on it), and one of `layer_types` and
+//! `full_attention_interval`.
 
 use std::path::Path;
 

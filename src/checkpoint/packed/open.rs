@@ -176,7 +176,7 @@ impl PackedFile {
         self.layout.fingerprint
     }
 
-    /// The weight format that the header shows: 0 as stored, 1 INT8, 2 INT4.
+    /// The weight format that the header says, which decides: 0 as stored, 1 INT8, 2 INT4.
     pub fn weight_format(&self) -> u32 {
         self.layout.weight_format
     }
