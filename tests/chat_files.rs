@@ -133,3 +133,58 @@ fn special_tokens_of_the_configuration_are_variables() {
         "chat_template":"{{ eos_token }}{{ bos_token }}{{ pad_token }}{{ unk_token }}{{ image_token }}"}"#;
     assert_eq!(render(&[("tokenizer_config.json", config)]).0, "<|im_end|><pad><image>");
 }
+
+/// Only two of the named templates are ever used; the others need not even compile, and take no
+/// engine. There are bounds on what a file may have.
+#[test]
+fn named_templates_and_special_tokens_are_bounded() {
+    let list = |count: usize, text: &str| {
+        let named = |n: usize| format!(r#"{{"template":"{text}","name":"t{n}"}}"#);
+        let all: Vec<String> = (1..count).map(named).collect();
+        let own = r#"{"name":"default","template":"D {{ messages[0].content }}"}"#;
+        format!(r#"{{"chat_template":[{own},{}]}}"#, all.join(","))
+    };
+    let config = list(64, "{% no template");
+    assert_eq!(render(&[("tokenizer_config.json", &config)]).0, "D hi");
+    let refused = error(&[("tokenizer_config.json", &list(65, "x"))]);
+    assert_eq!(refused.kind(), ErrorKind::Format);
+    assert!(refused.message().contains("more than 64 templates"), "{refused}");
+    // What is not asked for is no error.
+    let file = ("chat_template.jinja", "F");
+    assert_eq!(render(&[file, ("tokenizer_config.json", &list(65, "x"))]).0, "F");
+
+    let tokens = |count: usize| {
+        let all: Vec<String> = (0..count).map(|n| format!(r#""k{n}":"v{n}""#)).collect();
+        let last = r#""k1":{"content":"last"},"unk":5"#;
+        format!(r#"{{"extra_special_tokens":{{{},{last}}}}}"#, all.join(","))
+    };
+    let template = ("chat_template.jinja", "{{ k0 }} {{ k1 }} {{ k4094 }} {{ unk }}");
+    assert_eq!(render(&[template, ("tokenizer_config.json", &tokens(4095))]).0, "v0 last v4094 ");
+    let refused = error(&[template, ("tokenizer_config.json", &tokens(4096))]);
+    assert_eq!(refused.kind(), ErrorKind::Format);
+    assert!(refused.message().contains("more than 4096 special tokens"), "{refused}");
+
+    // A packed file has the same bounds.
+    let pairs = |count: usize| vec![r#"["x","x"]"#; count].join(",");
+    let document = |templates, tokens| {
+        let (templates, tokens) = (pairs(templates), pairs(tokens));
+        let text = format!(r#"{{"templates":[{templates}],"special_tokens":[{tokens}]}}"#);
+        ChatTemplate::from_document(text.as_bytes(), &TOKENS).map(drop)
+    };
+    document(64, 8000).unwrap();
+    for (templates, tokens, word) in [(65, 0, "64 templates"), (1, 9000, "special tokens")] {
+        let error = document(templates, tokens).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Format);
+        assert!(error.message().contains(word), "{error}");
+    }
+}
+
+/// Much that nobody asks for takes no memory, and little time.
+#[test]
+fn what_is_not_needed_is_not_kept() {
+    let many = format!("[{}]", vec![r#"{"":0}"#; 300_000].join(","));
+    let config = format!(
+        r#"{{"x":{many},"extra_special_tokens":{many},"eos_token":{many},"chat_template":"T"}}"#
+    );
+    assert_eq!(render(&[("tokenizer_config.json", &config)]).0, "T");
+}

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::json::{Json, get};
+use super::named::{Contents, MOST_TEMPLATES, Named, few_templates, few_tokens};
 use crate::error::shown;
 use crate::{Error, Result, files};
 
@@ -12,16 +12,16 @@ const CONFIG: &str = "tokenizer_config.json";
 /// No chat template is near this size; what is larger is not read.
 const MAX_FILE: u64 = 16 << 20;
 
-/// Templates by name ("default", "tool_use", ..); empty if the checkpoint has none.
-pub(super) type Templates = Vec<(String, String)>;
-
 /// What a folder says about chatting.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Found {
-    pub(super) templates: Templates,
+    /// By name ("default", "tool_use", ..); empty if the checkpoint has none.
+    #[serde(deserialize_with = "few_templates")]
+    pub(super) templates: Named,
     /// Template variables such as `eos_token` with the spelling of their token.
-    pub(super) special_tokens: Vec<(String, String)>,
+    #[serde(deserialize_with = "few_tokens")]
+    pub(super) special_tokens: Named,
 }
 
 /// Reads the templates of `dir`: `chat_template.jinja` first (with further named ones in
@@ -43,30 +43,42 @@ pub(super) fn from_files(template: Option<&[u8]>, config: Option<&[u8]>) -> Resu
 }
 
 /// `templates`, or those of the configuration, whose text is `config`, if there are none.
-fn found(mut templates: Templates, config: Option<&str>, path: &Path) -> Result<Found> {
-    let config = match config.map(Json::parse) {
-        None => Vec::new(),
-        Some(Ok(Json::Object(entries))) => entries,
-        Some(Ok(other)) => {
-            return Err(format_error(path, &format!("expected an object, found {}", other.kind())));
-        }
-        Some(Err(error)) => return Err(format_error(path, error.message())),
+fn found(mut templates: Named, config: Option<&str>, path: &Path) -> Result<Found> {
+    let Some(config) = config else {
+        return Ok(Found { templates, special_tokens: Named::new() });
     };
+    let config: Contents = serde_json::from_str(config).map_err(|error| {
+        // Where the text ends too early, its place is that of what is missing.
+        let (line, column) = (error.line(), error.column() + usize::from(error.is_eof()));
+        let place = format!(" at line {line} column {}", error.column());
+        let what = error.to_string();
+        let what = what.strip_suffix(&place).unwrap_or(&what);
+        format_error(path, &format!("line {line}, column {column}: {what}"))
+    })?;
     if templates.is_empty() {
-        templates = from_config(path, get(&config, "chat_template"))?;
+        templates = config.templates.map_err(|what| format_error(path, &what))?;
     }
-    Ok(Found { templates, special_tokens: special_tokens(&config) })
+    Ok(Found { templates, special_tokens: config.special_tokens })
 }
 
-fn from_folder(dir: &Path) -> Result<Templates> {
-    let mut templates = Templates::new();
+fn from_folder(dir: &Path) -> Result<Named> {
+    let mut templates = Named::new();
     if let Some(text) = read(&dir.join(TEMPLATE))? {
         templates.push(("default".into(), text));
     }
-    if let Ok(entries) = fs::read_dir(dir.join("additional_chat_templates")) {
-        let mut paths: Vec<_> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
+    let additional = dir.join("additional_chat_templates");
+    if let Ok(entries) = fs::read_dir(&additional) {
+        let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+        let paths = paths.filter(|path| path.extension().is_some_and(|e| e == "jinja"));
+        let mut paths: Vec<_> = paths.take(MOST_TEMPLATES + 1).collect();
+        if paths.len() > MOST_TEMPLATES {
+            return Err(format_error(
+                &additional,
+                &format!("more than {MOST_TEMPLATES} chat templates"),
+            ));
+        }
         paths.sort();
-        for path in paths.iter().filter(|p| p.extension().is_some_and(|e| e == "jinja")) {
+        for path in &paths {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             if let Some(text) = read(path)? {
                 templates.push((name, text));
@@ -74,70 +86,6 @@ fn from_folder(dir: &Path) -> Result<Templates> {
         }
     }
     Ok(templates)
-}
-
-fn from_config(path: &Path, template: Option<&Json>) -> Result<Templates> {
-    let bad = |what: String| Err(format_error(path, &what));
-    match template {
-        None | Some(Json::Null) => Ok(Templates::new()),
-        Some(Json::String(text)) => Ok(vec![("default".into(), text.clone())]),
-        Some(Json::Array(list)) => {
-            let mut templates = Templates::new();
-            for (i, item) in list.iter().enumerate() {
-                let field = |key| match item {
-                    Json::Object(entries) => match get(entries, key) {
-                        Some(Json::String(text)) => Some(text.clone()),
-                        _ => None,
-                    },
-                    _ => None,
-                };
-                let (Some(name), Some(text)) = (field("name"), field("template")) else {
-                    return bad(format!(
-                        "chat_template[{i}]: expected an object with the texts name and template"
-                    ));
-                };
-                // As in a Python dictionary, the last of a name counts.
-                templates.retain(|(known, _)| *known != name);
-                templates.push((name, text));
-            }
-            Ok(templates)
-        }
-        Some(other) => bad(format!(
-            "chat_template: expected a text or a list of named texts, found {}",
-            other.kind()
-        )),
-    }
-}
-
-/// `bos_token` and the like, which Transformers offers to templates as variables. Each is
-/// a text or an object with `content`.
-fn special_tokens(config: &[(String, Json)]) -> Vec<(String, String)> {
-    let content = |value: &Json| match value {
-        Json::String(text) => Some(text.clone()),
-        Json::Object(entries) => match get(entries, "content") {
-            Some(Json::String(text)) => Some(text.clone()),
-            _ => None,
-        },
-        _ => None,
-    };
-    let mut found: Vec<(String, String)> = Vec::new();
-    let mut add = |key: &str, value: &Json| {
-        if let (Some(text), false) = (content(value), found.iter().any(|(known, _)| known == key)) {
-            found.push((key.to_string(), text));
-        }
-    };
-    for name in ["bos", "eos", "unk", "sep", "pad", "cls", "mask"] {
-        let key = format!("{name}_token");
-        if let Some(value) = get(config, &key) {
-            add(&key, value);
-        }
-    }
-    for map in ["extra_special_tokens", "model_specific_special_tokens"] {
-        if let Some(Json::Object(entries)) = get(config, map) {
-            entries.iter().for_each(|(key, value)| add(key, value));
-        }
-    }
-    found
 }
 
 /// The text of a file; `None` if there is none.

@@ -24,6 +24,7 @@ mod lexer;
 mod limit;
 mod load;
 mod methods;
+mod named;
 mod prepare;
 mod python;
 mod request;
@@ -35,7 +36,7 @@ mod values;
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use minijinja::Value;
@@ -44,7 +45,7 @@ pub use request::ChatRequest;
 
 use crate::error::shown;
 use crate::pool::with_signals_blocked;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result, files};
 use continuation::Continuation;
 use environment::{Engine, readable};
 pub(crate) use json::{Json, get as json_get};
@@ -74,8 +75,10 @@ impl Segment {
 /// Cheap to use from many threads at once; rendering takes microseconds.
 #[derive(Debug)]
 pub struct ChatTemplate {
-    /// By name; with several names, "tool_use" serves requests with tools.
+    /// Those of [`USED`] that there are.
     templates: Vec<Compiled>,
+    /// The names of all.
+    names: Vec<String>,
     special_tokens: Vec<(String, String)>,
     spellings: Spellings,
 }
@@ -98,6 +101,10 @@ struct Sealed {
 }
 
 const TEMPLATE: &str = "chat template";
+
+/// Names of templates: the second serves requests with tools where there is one, the first all
+/// others. Nobody asks for those of other names.
+const USED: [&str; 2] = ["default", "tool_use"];
 
 impl ChatTemplate {
     /// Reads and compiles the chat template of the checkpoint in `dir`:
@@ -184,20 +191,20 @@ impl ChatTemplate {
     }
 
     fn build(
-        templates: load::Templates,
+        templates: Vec<(String, String)>,
         special_tokens: Vec<(String, String)>,
         added_tokens: &[impl AsRef<str>],
     ) -> Result<ChatTemplate> {
         let added = added_tokens.iter().map(|token| token.as_ref().to_string());
         let spellings = Spellings::new(added);
-        let compile = || {
-            templates
-                .into_iter()
-                .map(|(name, text)| Compiled::new(name, text))
-                .collect::<Result<_>>()
-        };
+        let names = templates.iter().map(|(name, _)| name.clone()).collect();
+        // Of equal names the first counts.
+        let used = USED.iter().filter_map(|used| templates.iter().find(|(name, _)| name == used));
+        let used: Vec<(String, String)> = used.cloned().collect();
+        drop(templates);
+        let compile = || used.into_iter().map(|(name, text)| Compiled::new(name, text)).collect();
         let templates = on_large_stack(compile)?;
-        Ok(ChatTemplate { templates, special_tokens, spellings })
+        Ok(ChatTemplate { templates, names, special_tokens, spellings })
     }
 
     /// The conversation as one text, exactly as Transformers renders it.
@@ -244,12 +251,12 @@ impl ChatTemplate {
     /// The template for a request.
     fn choose(&self, request: &ChatRequest) -> Result<&Compiled> {
         let named = |name: &str| self.templates.iter().find(|t| t.name == name);
-        let for_tools = if request.tools == Json::Null { None } else { named("tool_use") };
-        for_tools.or_else(|| named("default")).ok_or_else(|| {
-            let names: Vec<&str> = self.templates.iter().map(|t| t.name.as_str()).collect();
+        let [default, tools] = USED;
+        let for_tools = if request.tools == Json::Null { None } else { named(tools) };
+        for_tools.or_else(|| named(default)).ok_or_else(|| {
             Error::template(format!(
                 "the checkpoint has no default chat template, only {}",
-                names.join(", ")
+                files::list(&self.names)
             ))
         })
     }
@@ -396,24 +403,23 @@ impl Compiled {
 /// Runs `f` on a thread with room for the recursion of the engine (its parser goes 150
 /// levels deep, its values 200, and every level takes kilobytes): hosts call from threads
 /// with little stack. The memory is only touched as far as it is used, and starting the
-/// thread takes some 30 microseconds. Where no thread can be had, `f` runs here.
-fn on_large_stack<R: Send>(f: impl FnOnce() -> R + Send) -> R {
+/// thread takes some 30 microseconds.
+///
+/// # Errors
+/// `OutOfMemory` where the system starts no thread: how much stack is left here is not known,
+/// and where it is too little, the process would end.
+fn on_large_stack<R: Send>(f: impl FnOnce() -> Result<R> + Send) -> Result<R> {
     const STACK: usize = 64 << 20;
-    let f = Mutex::new(Some(f));
-    let run = || {
-        let f = f.lock().unwrap_or_else(PoisonError::into_inner).take();
-        f.map(|f| f())
-    };
-    let result = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("qwen35-chat".into()).stack_size(STACK);
-        let thread = with_signals_blocked(|| thread.spawn_scoped(scope, run)).ok()?;
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    });
-    match result.or_else(run) {
-        Some(result) => result,
-        // `f` is taken by a thread that then returns its result, or not at all.
-        None => unreachable!("the work was lost"),
-    }
+        match with_signals_blocked(|| thread.spawn_scoped(scope, f)) {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(error) => Err(Error::new(
+                ErrorKind::OutOfMemory,
+                format!("cannot start a thread for the chat template: {error}"),
+            )),
+        }
+    })
 }
 
 fn inseparable(why: &str) -> Error {

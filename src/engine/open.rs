@@ -182,16 +182,22 @@ impl Model {
                     let read = thread.join().unwrap_or_else(panicked);
                     if told.1 > 0 && !goes_on { Err(cancelled()) } else { read }
                 }
-                // No thread to be had: read it on this one.
+                // No thread to be had: read it on this one. Little stack is enough.
                 Err(_) => origin.tokenizer(),
             };
             (tokenizer, engine)
         });
         let (engine, mut tokenizer) = (engine?, tokenizer?);
         options.log.write(Level::Debug, || format!("tokenizer and weights: {:?}", start.elapsed()));
+        let ask = &mut || match told.1 == 0 || progress(told.0, told.1) {
+            true => Ok(()),
+            false => Err(cancelled()),
+        };
+        ask()?;
         let spellings: Vec<&str> =
             tokenizer.added_tokens().iter().map(|token| token.content.as_str()).collect();
         let chat_template = origin.chat_template(&spellings);
+        ask()?;
         options.log.write(Level::Debug, || format!("and chat template: {:?}", start.elapsed()));
         let configured = match &engine {
             Some(engine) => engine.network.config().eos_token_ids.clone(),
