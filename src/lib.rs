@@ -24,6 +24,7 @@
 //! | [`pack`] | a checkpoint to one packed file |
 //! | [`log`] | messages for the host, silent by default |
 //! | `files` | reading files of a stranger, and showing their contents in messages |
+//! | `prefixes` | finding added tokens in texts |
 //! | [`session`] | a sequence being continued: feed, next token, cancel, score |
 //! | [`conversation`] | turns over a session: typed pieces of the reply, tool calls, history |
 //! | `capi` | the C ABI, and the only home of `extern "C"` |
@@ -40,6 +41,7 @@ pub mod model;
 mod new_file;
 pub mod pack;
 pub mod pool;
+mod prefixes;
 pub mod sampling;
 pub mod session;
 pub mod statistics;

@@ -1,11 +1,14 @@
 //! Tokenizer files that are damaged, or of another kind than this tokenizer: each is refused with
 //! an error that says what and where.
 
+#[path = "support/counting.rs"]
+mod counting;
 #[path = "support/temp.rs"]
 mod temp;
 
 use std::path::Path;
 
+use counting::peak;
 use qwen35::chat::ChatTemplate;
 use qwen35::tokenizer::{AddedTokens, Tokenizer};
 use qwen35::{Error, ErrorKind};
@@ -145,6 +148,12 @@ fn added_tokens_are_checked() {
     );
     refused(ErrorKind::Format, &["id 9000 too"], with(&[token(9000, "<x>"), token(9001, "<x>")]));
     refused(ErrorKind::Format, &["empty"], with(&[token(9000, "")]));
+    let long = "a".repeat(1025);
+    refused(
+        ErrorKind::Format,
+        &["\"aaaa", "(id 9000)", "1025 bytes, expected at most 1024"],
+        with(&[token(9000, &long)]),
+    );
     refused(ErrorKind::Format, &["id 3000000000"], with(&[token(3_000_000_000, "<x>")]));
     refused(ErrorKind::Unsupported, &["single_word"], |f| {
         f["added_tokens"][0]["single_word"] = true.into();
@@ -190,6 +199,76 @@ fn added_tokens_with_white_space_and_in_normalized_text() {
     }
 }
 
+/// Nothing is gone through again and again: here that would take minutes.
+#[test]
+fn hostile_added_tokens_take_no_time() {
+    let mut file = small_json();
+    let tokens = file["added_tokens"].as_array_mut().unwrap();
+    tokens.push(json!({"id": 9000, "content": "\t\t", "lstrip": true}));
+    tokens.push(json!({"id": 9001, "content": "\n\n", "rstrip": true}));
+    // Each begins with the one before, and another letter ends all of them.
+    for n in 0..1000 {
+        tokens.push(json!({"id": 9100 + n, "content": format!("{}b", "a".repeat(n + 20))}));
+    }
+    let tokenizer = load(&file).unwrap();
+    let encode = |text: &str| {
+        let mut ids = Vec::new();
+        tokenizer.encode(text, AddedTokens::Honour, &mut ids);
+        ids
+    };
+    assert!(encode(&"\t".repeat(400_000)) == vec![9000; 200_000]);
+    assert!(encode(&"\n".repeat(400_000)) == vec![9001; 200_000]);
+    let text = "a".repeat(100_000);
+    assert!(encode(&text).iter().all(|&id| !tokenizer.is_added(id)));
+    assert_eq!(encode(&(text + "b")).last(), Some(&10099));
+}
+
+/// What nobody asks for is not kept, and what is asked for has bounds.
+#[test]
+fn hostile_files_take_little_memory() {
+    let plain = small_json().to_string();
+    let read = |json: &str, config: Option<&str>| {
+        let (result, held) =
+            peak(|| Tokenizer::from_json(json.as_bytes(), config.map(str::as_bytes)));
+        (result.map(drop), held)
+    };
+    let usual = read(&plain, None).1;
+    let many = format!("[{}]", vec![r#"{"":0}"#; 300_000].join(","));
+    for key in ["normalizer", "pre_tokenizer", "post_processor", "decoder"] {
+        let json = plain.replacen('{', &format!(r#"{{"{key}":{many},"#), 1);
+        let json = json.replacen(&format!(r#","{key}":"#), r#","unused":"#, 1);
+        let (result, held) = read(&json, None);
+        check_error(
+            result.map(|()| unreachable!()),
+            ErrorKind::Format,
+            &["more than 65536 values"],
+        );
+        assert!(held < 2 * usual + (40 << 20), "{key}: {held} bytes, usually {usual}");
+    }
+    for key in ["unused", "truncation"] {
+        let json = plain.replacen('{', &format!(r#"{{"{key}":{many},"#), 1);
+        let (result, held) = read(&json, None);
+        result.unwrap();
+        assert!(held < 2 * usual + (1 << 20), "{key}: {held} bytes, usually {usual}");
+    }
+    for key in ["unused", "eos_token", "added_tokens_decoder"] {
+        let config = format!(r#"{{"{key}":{many}}}"#);
+        let (result, held) = read(&plain, Some(&config));
+        assert_eq!(result.is_ok(), key == "unused");
+        assert!(held < 2 * usual + (1 << 20), "{key}: {held} bytes, usually {usual}");
+    }
+    // Spellings take little beside their own bytes.
+    let mut file = small_json();
+    let tokens = file["added_tokens"].as_array_mut().unwrap();
+    for n in 0..5000 {
+        tokens.push(json!({"id": 9000 + n, "content": format!("{n:0>1000}")}));
+    }
+    let json = file.to_string();
+    let (result, held) = read(&json, None);
+    result.unwrap();
+    assert!(held < 2 * usual + 6 * json.len(), "{held} bytes, usually {usual}");
+}
+
 #[test]
 fn damaged_text_is_an_error_with_a_place() {
     let text = small_json().to_string();
@@ -201,7 +280,11 @@ fn damaged_text_is_an_error_with_a_place() {
     check_error(Tokenizer::from_json(b"{}", None), ErrorKind::Format, &["model"]);
     check_error(Tokenizer::from_json(b"\xFF\xFE", None), ErrorKind::Format, &["tokenizer.json"]);
     let deep = format!("{{\"normalizer\":{}", "[".repeat(100_000));
-    check_error(Tokenizer::from_json(deep.as_bytes(), None), ErrorKind::Format, &["recursion"]);
+    check_error(
+        Tokenizer::from_json(deep.as_bytes(), None),
+        ErrorKind::Format,
+        &["deeper than 32 levels"],
+    );
     let marked = [b"\xEF\xBB\xBF", text.as_bytes()].concat();
     assert!(Tokenizer::from_json(&marked, None).is_ok(), "a byte order mark does no harm");
     let result = Tokenizer::from_json(text.as_bytes(), Some(b"{"));

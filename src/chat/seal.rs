@@ -24,14 +24,15 @@
 use std::ops::Range;
 
 use super::lexer::{Kind, Token, is_keyword, lex};
+use crate::prefixes::Prefixes;
 
 /// The added tokens of one checkpoint, to be found in texts.
 #[derive(Debug)]
 pub(super) struct Spellings {
-    /// Not empty, no duplicates, the longest first: at one place the longest one counts.
+    /// Not empty, no duplicates, the longest first. At one place the longest one counts.
     list: Vec<String>,
-    /// The first bytes that occur.
-    first: [bool; 256],
+    /// They, by their places in the list.
+    prefixes: Prefixes,
 }
 
 impl Spellings {
@@ -39,11 +40,8 @@ impl Spellings {
         let mut list: Vec<String> = spellings.into_iter().filter(|s| !s.is_empty()).collect();
         list.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         list.dedup();
-        let mut first = [false; 256];
-        for spelling in &list {
-            first[usize::from(spelling.as_bytes()[0])] = true;
-        }
-        Self { list, first }
+        let prefixes = Prefixes::new((0..).zip(list.iter().map(String::as_str)));
+        Self { list, prefixes }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -56,11 +54,8 @@ impl Spellings {
 
     /// The first spelling in `text`: where it starts and which one it is.
     pub(super) fn find(&self, text: &str) -> Option<(usize, usize)> {
-        let bytes = text.as_bytes();
-        (0..bytes.len()).filter(|&at| self.first[usize::from(bytes[at])]).find_map(|at| {
-            let here = |s: &String| bytes[at..].starts_with(s.as_bytes());
-            self.list.iter().position(here).map(|index| (at, index))
-        })
+        let (at, index, _) = self.prefixes.find(text.as_bytes(), 0)?;
+        Some((at, index as usize))
     }
 
     /// `text` with every spelling replaced by its seal.

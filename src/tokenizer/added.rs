@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::unicode;
+use crate::prefixes::Prefixes;
 
 /// One added token as the files describe it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -28,21 +29,13 @@ pub struct AddedToken {
     pub normalized: bool,
 }
 
-/// Finds the leftmost, longest spelling: a trie walked from each possible first byte.
-#[derive(Debug)]
-pub struct Matcher {
-    nodes: Vec<Node>,
-    /// Whether a spelling begins with this byte.
-    first: [bool; 256],
-}
+/// Bytes of a spelling at most: far above any that is published. At each place of a text, as
+/// many bytes may have to be compared.
+pub const MAX_SPELLING: usize = 1024;
 
-#[derive(Debug, Default)]
-struct Node {
-    /// Children by byte, sorted.
-    children: Vec<(u8, u32)>,
-    /// The entry whose spelling ends here.
-    entry: Option<u32>,
-}
+/// Finds the leftmost, longest spelling.
+#[derive(Debug)]
+pub struct Matcher(Prefixes);
 
 /// A stretch of text: either plain, or the spelling of an entry of the matcher.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,47 +47,12 @@ pub enum Stretch<'a> {
 impl Matcher {
     /// A matcher for `(entry, spelling)` pairs. Empty spellings match nothing.
     pub fn new<'a>(spellings: impl IntoIterator<Item = (u32, &'a str)>) -> Self {
-        let mut matcher = Self { nodes: vec![Node::default()], first: [false; 256] };
-        for (entry, spelling) in spellings {
-            let mut node = 0;
-            for &byte in spelling.as_bytes() {
-                let children = &matcher.nodes[node].children;
-                node = match children.binary_search_by_key(&byte, |&(b, _)| b) {
-                    Ok(at) => children[at].1 as usize,
-                    Err(at) => {
-                        let new = matcher.nodes.len();
-                        matcher.nodes[node].children.insert(at, (byte, new as u32));
-                        matcher.nodes.push(Node::default());
-                        new
-                    }
-                };
-            }
-            if let Some(&byte) = spelling.as_bytes().first() {
-                matcher.first[byte as usize] = true;
-                matcher.nodes[node].entry = Some(entry);
-            }
-        }
-        matcher
+        Self(Prefixes::new(spellings))
     }
 
     /// Whether no spelling can match.
     pub fn is_empty(&self) -> bool {
-        self.nodes.len() == 1
-    }
-
-    /// The longest spelling that starts at the beginning of `text`, with its length.
-    fn longest(&self, text: &[u8]) -> Option<(u32, usize)> {
-        let mut node = 0;
-        let mut found = None;
-        for (i, byte) in text.iter().enumerate() {
-            let children = &self.nodes[node].children;
-            let Ok(at) = children.binary_search_by_key(byte, |&(b, _)| b) else { break };
-            node = children[at].1 as usize;
-            if let Some(entry) = self.nodes[node].entry {
-                found = Some((entry, i + 1));
-            }
-        }
-        found
+        self.0.is_empty()
     }
 
     /// Calls `each` for the stretches of `text`, in order. Plain stretches are not empty.
@@ -107,21 +65,13 @@ impl Matcher {
         let bytes = text.as_bytes();
         // Text before `done` was given out; matches are looked for from `at` on.
         let (mut done, mut at) = (0, 0);
-        while at < bytes.len() {
-            let Some(skip) = bytes[at..].iter().position(|&b| self.first[b as usize]) else {
-                break;
-            };
-            let start = at + skip;
-            let Some((entry, len)) = self.longest(&bytes[start..]) else {
-                at = start + 1;
-                continue;
-            };
+        while let Some((start, entry, len)) = self.0.find(bytes, at) {
             at = start + len;
             let token = &tokens[entry as usize];
             let mut plain_end = start;
-            if token.lstrip {
-                let kept = text[..start].trim_end_matches(unicode::is_space).len();
-                plain_end = kept.max(done);
+            // Not beyond what was given out: white space would be gone through again and again.
+            if token.lstrip && done < start {
+                plain_end = done + text[done..start].trim_end_matches(unicode::is_space).len();
             }
             if done < plain_end {
                 each(Stretch::Plain(&text[done..plain_end]));

@@ -43,7 +43,7 @@ pub use stream::StreamDecoder;
 
 use crate::error::shown;
 use crate::{Error, Result, files};
-use added::{Matcher, Stretch};
+use added::{MAX_SPELLING, Matcher, Stretch};
 use cache::{Cache, Place};
 use config::TokenizerConfig;
 use file::{Pattern, TokenizerFile};
@@ -145,7 +145,8 @@ impl Tokenizer {
         let eos_token_id = match config.eos_token {
             None => None,
             Some(eos) => Some(find_added(&added, &eos).ok_or_else(|| {
-                in_config(Error::format(format!("eos_token {eos:?} is no added token")))
+                let eos = files::excerpt(&eos);
+                in_config(Error::format(format!("eos_token {eos} is no added token")))
             })?),
         };
         Self::assemble(Parts {
@@ -368,10 +369,15 @@ fn join_added<'a>(
         for token in list {
             let AddedToken { id, content, .. } = &token;
             let bad = |why: &str| {
-                Error::format(format!("{name}: added token {content:?} (id {id}): {why}"))
+                let content = files::excerpt(content);
+                Error::format(format!("{name}: added token {content} (id {id}): {why}"))
             };
             if content.is_empty() {
                 return Err(bad("the spelling is empty"));
+            }
+            if content.len() > MAX_SPELLING {
+                let (len, most) = (content.len(), MAX_SPELLING);
+                return Err(bad(&format!("the spelling has {len} bytes, expected at most {most}")));
             }
             if *id > vocabulary::MAX_ID {
                 return Err(bad(&format!("ids are at most {}", vocabulary::MAX_ID)));
@@ -387,7 +393,8 @@ fn join_added<'a>(
                 return Err(bad(&format!("the same spelling has the id {other} too")));
             }
             if let Some(other) = added.get(id).filter(|other| other.content != *content) {
-                return Err(bad(&format!("{:?} has the same id", other.content)));
+                let other = files::excerpt(&other.content);
+                return Err(bad(&format!("{other} has the same id")));
             }
             added.insert(*id, token);
         }
