@@ -112,26 +112,6 @@ pub(crate) fn decode(mut bytes: Vec<u8>) -> Result<String> {
         .map_err(|e| Error::format(format!("not UTF-8 at byte {}", e.utf8_error().valid_up_to())))
 }
 
-/// How deep arrays and objects nest in a JSON text, which need not be valid.
-pub(crate) fn json_depth(text: &str) -> usize {
-    let (mut depth, mut deepest) = (0usize, 0);
-    let mut bytes = text.bytes();
-    let mut inside_string = false;
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => inside_string = !inside_string,
-            b'\\' if inside_string => drop(bytes.next()),
-            b'[' | b'{' if !inside_string => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b']' | b'}' if !inside_string => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
-}
-
 /// Untrusted text in quotes, escaped, and cut to a readable length.
 pub(crate) fn excerpt(text: &str) -> String {
     const LIMIT: usize = 120;
@@ -156,17 +136,4 @@ pub(crate) fn list<S: AsRef<str>>(names: &[S]) -> String {
 fn cut(text: &str) -> String {
     let plain = text.len() <= 120 && text.chars().all(|c| c == ' ' || c.is_ascii_graphic());
     if plain { text.to_owned() } else { excerpt(text) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn brackets_are_counted_outside_of_strings() {
-        assert_eq!(json_depth(r#"{"a": [1, {"b": "]]}\"[[[["}], "c": []}"#), 3);
-        assert_eq!(json_depth("]]}[["), 2);
-        assert_eq!(json_depth("7"), 0);
-        assert_eq!(json_depth("\"[[\\"), 0);
-    }
 }

@@ -24,6 +24,7 @@
 //! | [`pack`] | a checkpoint to one packed file |
 //! | [`log`] | messages for the host, silent by default |
 //! | `files` | reading files of a stranger, and showing their contents in messages |
+//! | `values` | JSON of a stranger as values, as many as a configuration has |
 //! | `prefixes` | finding added tokens in texts |
 //! | [`session`] | a sequence being continued: feed, next token, cancel, score |
 //! | [`conversation`] | turns over a session: typed pieces of the reply, tool calls, history |
@@ -46,6 +47,7 @@ pub mod sampling;
 pub mod session;
 pub mod statistics;
 pub mod tokenizer;
+mod values;
 
 mod capi;
 

@@ -17,7 +17,8 @@ use serde_json::{Map, Value};
 use super::packed::{Kind, PackedFile};
 use super::rope::Rope;
 use crate::error::{Error, Result, shown};
-use crate::files::{decode, excerpt, is_listed, json_depth, read_text};
+use crate::files::{decode, excerpt, is_listed, read_text};
+use crate::values::Values;
 
 /// Published files have 3 to 4 kB.
 pub(super) const MAX_CONFIG: u64 = 4 << 20;
@@ -99,11 +100,10 @@ impl Config {
 
     /// The same from the contents of the two files.
     pub fn from_json(config: &[u8], generation_config: Option<&[u8]>) -> Result<Config> {
-        let mut parsed = decode(config.to_vec())
-            .and_then(|text| parse(&text))
-            .map_err(|e| e.within("config.json"))?;
+        let mut parsed =
+            text_of(config).and_then(|text| parse(&text)).map_err(|e| e.within("config.json"))?;
         if let Some(bytes) = generation_config {
-            decode(bytes.to_vec())
+            text_of(bytes)
                 .and_then(|text| add_generation_ids(&mut parsed, &text))
                 .map_err(|e| e.within("generation_config.json"))?;
         }
@@ -128,6 +128,15 @@ impl Config {
     pub(super) fn layers(&self) -> u64 {
         self.num_hidden_layers as u64
     }
+}
+
+/// The text of a file, which is no longer than one that is read from a folder may be.
+fn text_of(bytes: &[u8]) -> Result<String> {
+    if bytes.len() as u64 > MAX_CONFIG {
+        let length = bytes.len();
+        return Err(Error::format(format!("{length} bytes long, expected at most {MAX_CONFIG}")));
+    }
+    decode(bytes.to_vec())
 }
 
 fn parse(text: &str) -> Result<Config> {
@@ -257,14 +266,12 @@ fn epsilon(fields: &Fields) -> Result<f32> {
 
 /// The object that a file holds.
 fn object(text: &str) -> Result<Map<String, Value>> {
-    // The reader recurses, and hosts call from threads with little stack.
-    const LEVELS: usize = 32;
-    if json_depth(text) > LEVELS {
-        return Err(Error::format(format!(
-            "not a valid object: it nests deeper than {LEVELS} levels"
-        )));
+    let bad = |what: &dyn std::fmt::Display| Error::format(format!("not a valid object: {what}"));
+    match serde_json::from_str(text) {
+        Ok(Values(Value::Object(object))) => Ok(object),
+        Ok(Values(other)) => Err(bad(&show(&other))),
+        Err(error) => Err(bad(&error)),
     }
-    serde_json::from_str(text).map_err(|e| Error::format(format!("not a valid object: {e}")))
 }
 
 fn add_generation_ids(config: &mut Config, text: &str) -> Result<()> {

@@ -3,13 +3,16 @@
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde_json::Value;
 
 use super::added::AddedToken;
 use super::alphabet;
 use super::stop;
 use super::vocabulary::{MAX_ID, VocabularyBuilder};
+use crate::values::Values;
 use crate::{Error, Result};
 
 /// Which published pre-tokenizer pattern the file has.
@@ -39,10 +42,10 @@ impl TokenizerFile {
         let json = json.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(json);
         let root: Root = serde_json::from_slice(json)
             .map_err(|e| stop::check(0).err().unwrap_or_else(|| Error::format(e.to_string())))?;
-        let nfc = reads_nfc(&root.normalizer)?;
-        let pattern = read_pre_tokenizer(&root.pre_tokenizer)?;
-        check_post_processor(&root.post_processor)?;
-        check_decoder(&root.decoder)?;
+        let nfc = reads_nfc(&root.normalizer.0)?;
+        let pattern = read_pre_tokenizer(&root.pre_tokenizer.0)?;
+        check_post_processor(&root.post_processor.0)?;
+        check_decoder(&root.decoder.0)?;
         root.model.check()?;
         Ok(Self {
             added_tokens: root.added_tokens.unwrap_or_default(),
@@ -60,13 +63,13 @@ impl TokenizerFile {
 struct Root {
     added_tokens: Option<Vec<AddedToken>>,
     #[serde(default)]
-    normalizer: Value,
+    normalizer: Values,
     #[serde(default)]
-    pre_tokenizer: Value,
+    pre_tokenizer: Values,
     #[serde(default)]
-    post_processor: Value,
+    post_processor: Values,
     #[serde(default)]
-    decoder: Value,
+    decoder: Values,
     model: Model,
 }
 
@@ -301,7 +304,7 @@ impl<'de> Visitor<'de> for MergeSeed<'_> {
             read.ok_or_else(|| A::Error::custom("a list of fewer than two tokens"))
         };
         self.0.push(half, half)?;
-        match seq.into_inner().next_element::<Value>()? {
+        match seq.into_inner().next_element::<IgnoredAny>()? {
             None => Ok(()),
             Some(_) => Err(A::Error::custom("a list of more than two tokens")),
         }
