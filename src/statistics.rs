@@ -23,7 +23,7 @@ pub struct Statistics {
     /// From the newest input, since it was fed or queued, to the first token after it; zero
     /// if there was none. Not kept for a model.
     pub first_token_time: Duration,
-    /// Bytes in use: states, keys and values, logits, what is unfinished. Pages that are
+    /// Bytes in use: states, keys and values, marks, logits, what is unfinished. Pages that are
     /// shared count for each holder. Weights do not count.
     pub bytes: u64,
     /// Sessions that are open; 1 for a session.

@@ -11,12 +11,10 @@ mod tiny_tokenizer;
 mod toy;
 
 use std::ops::ControlFlow;
-use std::time::Duration;
 
 use qwen35::chat::ChatRequest;
 use qwen35::sampling::SamplingOptions;
-use qwen35::session::{DEFAULT_MARKS, Overflow, Step};
-use qwen35::tokenizer::AddedTokens;
+use qwen35::session::{DEFAULT_MARKS, SaveOptions};
 use qwen35::{ChatEncoding, ErrorKind, Model, ModelOptions, Next, Session, SessionOptions};
 use temp::TempDir;
 
@@ -378,151 +376,62 @@ fn set_tokens_computes_what_is_new() {
     assert_eq!(session.position(), 0);
 }
 
+/// Of marks at one position the later ones go with a rewind to an earlier: their state may be
+/// ahead of the session's, and no saved session could hold that.
 #[test]
-fn overflow_drops_the_oldest_turns_if_asked_to() {
+fn what_is_saved_after_a_rewind_can_be_restored() {
     let (_directory, model) = model();
-    let system = "The code is BLUE-17. ";
-    let filler = "filler ".repeat(12);
-    let mut texts = vec![("system", system)];
-    for _ in 0..12 {
-        texts.extend([("user", &*filler), ("assistant", "ok")]);
-    }
-    texts.push(("user", "What is the code?"));
-    let limit = 512;
-    let refusing = SessionOptions { context_limit: limit, ..options() };
-    let mut strict = Session::new(&model, refusing.clone()).unwrap();
-    strict.feed(&ids(5, 0)).unwrap();
-    let error = strict.feed_chat(&turns(&texts), ChatEncoding::Safe).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::ContextOverflow);
-    assert!(error.message().contains("512"), "{error}");
-    assert_eq!(strict.tokens(), ids(5, 0), "nothing was consumed");
-
-    for reserve in [0, 1, 100, 300] {
-        let overflow = Overflow::DropTurns { reserve };
-        let mut lenient =
-            Session::new(&model, SessionOptions { overflow, ..refusing.clone() }).unwrap();
-        let fed = lenient.feed_chat(&turns(&texts), ChatEncoding::Safe).unwrap();
-        assert_eq!(fed.kept_messages, 1);
-        assert!(fed.dropped_messages > 0 && fed.dropped_messages.is_multiple_of(2), "{fed:?}");
-        let free = limit - fed.total;
-        assert!(free >= if reserve == 0 { limit / 4 } else { reserve }, "{fed:?}");
-        // Exactly the conversation without those messages.
-        let mut kept = texts.clone();
-        kept.drain(1..1 + fed.dropped_messages);
-        let expected = model.encode_chat(&turns(&kept), ChatEncoding::Safe).unwrap();
-        assert_eq!(lenient.tokens(), expected);
-        assert!(logits(&mut lenient) == plain(&model, &expected));
-        // One turn less would not have left the room.
-        let mut more = texts.clone();
-        more.drain(1..fed.dropped_messages - 1);
-        let more = model.encode_chat(&turns(&more), ChatEncoding::Safe).unwrap();
-        assert!(limit.saturating_sub(more.len()) < if reserve == 0 { limit / 4 } else { reserve });
-        // The system prompt is not computed again when more turns have to go.
-        let held = fed.total;
-        texts.extend([("assistant", "BLUE-17"), ("user", &*filler)]);
-        for _ in 0..6 {
-            texts.extend([("assistant", "ok"), ("user", &*filler)]);
-        }
-        let fed = lenient.feed_chat(&turns(&texts), ChatEncoding::Safe).unwrap();
-        assert!(fed.dropped_messages > 0 && fed.computed < fed.total, "{held} {fed:?}");
-        texts.truncate(26);
-    }
-
-    // What was left out once is left out again as long as the rest fits: turns cost their own
-    // tokens, not all of them.
-    let overflow = Overflow::DropTurns { reserve: 0 };
-    let mut lenient =
-        Session::new(&model, SessionOptions { overflow, ..refusing.clone() }).unwrap();
-    let (mut longer, mut again) = (texts.clone(), 0);
-    let mut before = lenient.feed_chat(&turns(&longer), ChatEncoding::Safe).unwrap();
-    for turn in 0..12 {
-        longer.extend([("assistant", "ok"), ("user", "And then?")]);
-        let fed = lenient.feed_chat(&turns(&longer), ChatEncoding::Safe).unwrap();
-        if fed.dropped_messages == before.dropped_messages {
-            assert!(fed.computed < 60, "turn {turn}: {fed:?}");
-        } else {
-            assert!(
-                before.total + 60 > limit && fed.total <= limit - limit / 4,
-                "{before:?} {fed:?}"
-            );
-            again += 1;
-        }
-        before = fed;
-    }
-    assert!((1..4).contains(&again), "{again} times");
-
-    // The newest turn may use the reserve; if it does not fit at all, that is an error.
-    let overflow = Overflow::DropTurns { reserve: 500 };
-    let mut lenient =
-        Session::new(&model, SessionOptions { overflow, ..refusing.clone() }).unwrap();
-    let fed = lenient.feed_chat(&turns(&texts), ChatEncoding::Safe).unwrap();
-    assert_eq!(fed.dropped_messages, 24);
-    let long = "long ".repeat(400);
-    let before = lenient.tokens().to_vec();
-    for texts in [vec![("user", &*long)], vec![("user", "a"), ("user", &*long)]] {
-        let error = lenient.feed_chat(&turns(&texts), ChatEncoding::Safe).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::ContextOverflow);
-        assert_eq!(lenient.tokens(), before, "nothing was consumed");
-        assert_eq!(lenient.last_fed().total, 0);
-    }
+    let mut original = session(&model);
+    original.feed(&ids(30, 0)).unwrap();
+    generate(&mut original, 1);
+    let first = original.mark().unwrap();
+    logits(&mut original);
+    let second = original.mark().unwrap();
+    original.rewind(first, true).unwrap();
+    assert_eq!(kind(original.rewind(second, true)), ErrorKind::InvalidArgument);
+    let saved = original.save_to_memory(SaveOptions::default()).unwrap();
+    let mut restored = session(&model);
+    restored.restore_from_memory(&saved).unwrap();
+    assert_eq!(generate(&mut restored, 5), generate(&mut original, 5));
 }
 
+/// A mark of the caller stays where going back computes the tokens around it again.
 #[test]
-fn plain_feeds_drop_turns_too() {
+fn marks_before_a_cut_stay() {
     let (_directory, model) = model();
-    let encode = |text: &str| {
-        let mut ids = Vec::new();
-        model.tokenizer().encode(text, AddedTokens::Honour, &mut ids);
-        ids
+    let texts = [("system", "Be brief."), ("user", "How are you today?")];
+    let mut session = session(&model);
+    session.enqueue_chat(&turns(&texts), ChatEncoding::Safe).unwrap();
+    let length = session.position();
+    let mark = session.mark().unwrap();
+    generate(&mut session, 30);
+    let tokens = session.tokens().to_vec();
+    session.truncate(length + 10).unwrap();
+    assert_eq!(session.tokens(), &tokens[..length + 10]);
+    session.rewind(mark, true).unwrap();
+    assert!(logits(&mut session) == plain(&model, &tokens[..length]));
+}
+
+/// What was fed and taken back leaves no trace: penalties count the output from where it began.
+#[test]
+fn input_that_is_dropped_does_not_end_the_output() {
+    let (_directory, model) = model();
+    let sampling = SamplingOptions {
+        presence_penalty: 8.0,
+        repetition_penalty: 3.0,
+        ..SamplingOptions::greedy()
     };
-    let turn = |text: &str| encode(&format!("<|im_start|>user\n{text}<|im_end|>\n"));
-    let reply = encode("<|im_start|>assistant\nok<|im_end|>\n");
-    let system = encode("<|im_start|>system\nThe code is BLUE-17.<|im_end|>\n");
-    let context_limit = 256;
-    let overflow = Overflow::DropTurns { reserve: 0 };
-    for in_steps in [false, true] {
-        let options = SessionOptions { context_limit, overflow, ..options() };
-        let mut session = Session::new(&model, options).unwrap();
-        let feed = |session: &mut Session, ids: &[u32]| match in_steps {
-            false => session.feed(ids),
-            true => session.enqueue(ids).and_then(|()| {
-                loop {
-                    if session.step_input(Duration::from_millis(5))? == Step::Ready {
-                        return Ok(());
-                    }
-                }
-            }),
-        };
-        feed(&mut session, &system).unwrap();
-        let (mut held, mut times) = (system.clone(), 0);
-        for n in 0..20 {
-            let more = [turn(&format!("question {n} ").repeat(3)), reply.clone()].concat();
-            feed(&mut session, &more).unwrap();
-            held.extend_from_slice(&more);
-            let fed = session.last_fed();
-            if held.len() <= context_limit {
-                assert_eq!((fed.dropped_tokens, fed.kept_tokens), (0, 0));
-            } else {
-                // What is in front of the first question stays, whole turns go.
-                assert_eq!(fed.kept_tokens, system.len());
-                assert!(fed.dropped_tokens > 0);
-                held.drain(fed.kept_tokens..fed.kept_tokens + fed.dropped_tokens);
-                assert!(held.len() <= context_limit * 3 / 4);
-                times += 1;
-            }
-            assert_eq!((session.tokens(), fed.total), (&held[..], held.len()));
-        }
-        assert!(times > 1);
-        assert!(logits(&mut session) == plain(&model, &held));
-        // Without turns, or with a newest one that does not fit, it is refused whole.
-        let before = session.tokens().to_vec();
-        for more in [encode(&"long ".repeat(300)), turn(&"long ".repeat(300))] {
-            assert_eq!(kind(feed(&mut session, &more)), ErrorKind::ContextOverflow);
-            assert_eq!(session.tokens(), before);
-        }
-        session.reset().unwrap();
-        feed(&mut session, &ids(250, 1)).unwrap();
-        assert_eq!(kind(feed(&mut session, &ids(10, 2))), ErrorKind::ContextOverflow);
-        assert_eq!(session.tokens(), ids(250, 1));
-    }
+    let options = SessionOptions { sampling, ..SessionOptions::default() };
+    let mut original = Session::new(&model, options).unwrap();
+    original.feed(&ids(20, 0)).unwrap();
+    generate(&mut original, 12);
+    let mut cancelled = original.fork().unwrap();
+    cancelled.cancel_handle().cancel();
+    assert_eq!(kind(cancelled.feed(&ids(9, 1))), ErrorKind::Cancelled);
+    let mut cut = original.fork().unwrap();
+    cut.enqueue(&ids(9, 1)).unwrap();
+    cut.truncate(original.position()).unwrap();
+    let expected = generate(&mut original, 12);
+    assert_eq!(generate(&mut cancelled, 12), expected);
+    assert_eq!(generate(&mut cut, 12), expected);
 }

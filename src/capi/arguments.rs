@@ -5,6 +5,7 @@ use std::ffi::c_char;
 use super::status::{
     Failure, QWEN_ERROR_BUFFER_TOO_SMALL, QWEN_ERROR_UNSUPPORTED, QWEN_OK, Result, qwen_status,
 };
+use crate::Error;
 
 /// As the length of a string: it ends with a NUL, which is not part of it.
 const QWEN_NUL: usize = usize::MAX;
@@ -104,24 +105,23 @@ pub(super) unsafe fn text<'a>(
     })
 }
 
-/// Token ids of the caller: none is negative. That they are below the vocabulary's size is
-/// checked where they are used.
+/// A copy of token ids of the caller, who may give those that qwen_session_tokens() lent: none is
+/// negative. That they are below the vocabulary's size is checked where they are used.
 ///
 /// # Safety
 /// As [`array`].
-pub(super) unsafe fn tokens<'a>(
-    name: &str,
-    pointer: *const i32,
-    count: usize,
-) -> Result<&'a [u32]> {
+pub(super) unsafe fn tokens(name: &str, pointer: *const i32, count: usize) -> Result<Vec<u32>> {
     // SAFETY: the caller's promise.
     let ids = unsafe { array(name, pointer, count) }?;
     if let Some(i) = ids.iter().position(|&id| id < 0) {
         let text = format!("`{name}`[{i}] is {}: token ids are not negative", ids[i]);
         return Err(Failure::argument(text));
     }
-    // SAFETY: the same memory; u32 has the layout of i32.
-    Ok(unsafe { std::slice::from_raw_parts(ids.as_ptr().cast(), ids.len()) })
+    let mut copy = Vec::new();
+    let refused = |_| Error::out_of_memory(name, size_of_val(ids));
+    copy.try_reserve_exact(ids.len()).map_err(refused)?;
+    copy.extend(ids.iter().map(|id| id.cast_unsigned()));
+    Ok(copy)
 }
 
 /// Ids in the type of the header. Ids are row numbers of a matrix, far below 2^31.

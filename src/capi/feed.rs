@@ -31,8 +31,8 @@ unsafe fn feed_tokens(
     // SAFETY: the caller's promise.
     let ids = unsafe { self::tokens("tokens", tokens, count) }?;
     let result = match when {
-        When::Now => session.feed(ids),
-        When::InSteps => session.enqueue(ids),
+        When::Now => session.feed(&ids),
+        When::InSteps => session.enqueue(&ids),
     };
     session.judge(result)?;
     Ok(QWEN_OK)

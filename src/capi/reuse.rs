@@ -21,7 +21,8 @@ pub struct qwen_feed_info {
     pub reserved: u32,
     /// Tokens asked for; of tokens and text, those of the sequence then.
     pub total: u64,
-    /// Of them, those it computed; the others were there already.
+    /// Of them, those it computed (or queued, for steps to compute); the others were there
+    /// already.
     pub computed: u64,
     /// Of them, those taken over from the prefix cache of the model.
     pub cached: u64,
@@ -31,7 +32,7 @@ pub struct qwen_feed_info {
     /// Messages in front of those: the first one left out has this index.
     pub kept_messages: u64,
     /// Tokens left out of a sequence that was fed as tokens or text and did not fit, with
-    /// QWEN_OVERFLOW_DROP_TURNS.
+    /// QWEN_OVERFLOW_DROP_TURNS; also if the call was cancelled while it computed the rest.
     pub dropped_tokens: u64,
     /// Tokens in front of those: the first one left out had this index.
     pub kept_tokens: u64,
@@ -93,7 +94,7 @@ pub unsafe extern "C" fn qwen_session_set_tokens(
         computed.iter().for_each(|out| out.set(0));
         let mut session = handle::write::<Session>(session)?;
         let ids = self::tokens("tokens", tokens, count)?;
-        let result = session.set_tokens(ids);
+        let result = session.set_tokens(&ids);
         let fed = session.judge(result)?;
         computed.iter().for_each(|out| out.set(fed.computed));
         Ok(QWEN_OK)

@@ -77,7 +77,7 @@ pub unsafe extern "C" fn qwen_session_logprobs(
         let out = numbers(logprobs, count)?;
         let mut session = handle::write::<Session>(session)?;
         let ids = self::tokens("tokens", tokens, count)?;
-        let result = session.logprobs(ids);
+        let result = session.logprobs(&ids);
         let found = session.judge(result)?;
         write(&found, out);
         Ok(QWEN_OK)
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn qwen_session_score(
         let mut session = handle::write::<Session>(session)?;
         let ids = self::tokens("tokens", tokens, count)?;
         let keep = self::flags(flags, QWEN_SCORE_KEEP)? != 0;
-        let result = session.score(ids, keep);
+        let result = session.score(&ids, keep);
         let found = session.judge(result)?;
         if !out.is_null() {
             write(&found.each, out);
@@ -231,7 +231,7 @@ pub unsafe extern "C" fn qwen_session_embed(
         needed.set(0);
         let mut session = handle::write::<Session>(session)?;
         let ids = self::tokens("tokens", tokens, count)?;
-        embed(&mut session, ids, pooling, flags, embedding, capacity, &needed)
+        embed(&mut session, &ids, pooling, flags, embedding, capacity, &needed)
     })
 }
 

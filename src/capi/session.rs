@@ -40,7 +40,8 @@ pub struct qwen_session_options {
     /// know of each other numbers of their own.
     pub cache_namespace: u64,
     /// With QWEN_OVERFLOW_DROP_TURNS: tokens to keep free for the answer and the turns to
-    /// come. 0: a quarter of the context.
+    /// come. Turns go when less than half of them would be free, until all are. 0: a quarter
+    /// of the context.
     pub overflow_reserve: u64,
     /// What happens to a conversation that does not fit: one of the QWEN_OVERFLOW constants.
     pub overflow: qwen_overflow,
@@ -84,11 +85,11 @@ pub const QWEN_OVERFLOW_REFUSE: qwen_overflow = 0;
 /// qwen_session_feed_chat() keeps the system messages and the newest turns and leaves out the
 /// oldest whole turns, a turn being a user message with all that follows up to the next one.
 /// qwen_session_get_feed_info() says which. It then computes all behind the system messages
-/// again; overflow_reserve makes that rare, and as long as what was left out once makes the
-/// conversation fit, the same is left out. If the newest turn alone is too long, it is
-/// QWEN_ERROR_CONTEXT_OVERFLOW after all.
+/// again; overflow_reserve makes that rare, and as long as the conversation without what was
+/// left out last leaves half of that free, the same is left out. The newest turn is fed even
+/// if it leaves less; if it alone is too long, it is QWEN_ERROR_CONTEXT_OVERFLOW after all.
 ///
-/// Tokens and text that are fed do the same to a sequence with turns of a user (control token
+/// Tokens and text that do not fit do the same to a sequence with turns of a user (control token
 /// and role, as the chat template writes them); without such turns they are refused.
 /// Generating never leaves out anything: it ends with QWEN_LIMIT_REACHED.
 pub const QWEN_OVERFLOW_DROP_TURNS: qwen_overflow = 1;
@@ -335,8 +336,8 @@ pub unsafe extern "C" fn qwen_session_tokens(
     })
 }
 
-/// Chooses tokens by these options from now on. The random stream starts anew, from the seed
-/// if one is set.
+/// Chooses tokens by these options from now on. The random stream starts anew if a seed
+/// is set; else it goes on.
 ///
 /// options: copied; NULL: the defaults.
 ///

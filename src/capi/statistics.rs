@@ -36,8 +36,8 @@ pub struct qwen_statistics {
     /// Microseconds from the newest input, since it was fed or queued, to the first token
     /// after it; 0 if there was none, and for a model.
     pub first_token_us: u64,
-    /// Bytes that sessions use: states, keys and values, logits, what is unfinished. Memory
-    /// that sessions share counts for each. Weights do not count: see qwen_model_get_info().
+    /// Bytes that sessions use: states, keys and values, marks, logits, what is unfinished.
+    /// Memory that sessions share counts for each. Weights do not count: see qwen_model_get_info().
     pub bytes: u64,
     /// Input tokens per second; 0 before there were any.
     pub input_rate: f64,

@@ -135,12 +135,12 @@ pub unsafe extern "C" fn qwen_stream_decoder_resume(
     call(|| unsafe {
         let mut stream = handle::write::<Stream>(decoder)?;
         let ids = super::arguments::tokens("tokens", tokens, count)?;
-        for &id in ids {
+        for &id in &ids {
             token_id(&stream.model, id as i32)?;
         }
         let Stream { model, decoder, text } = &mut *stream;
         text.clear();
-        decoder.resume(model.tokenizer(), ids);
+        decoder.resume(model.tokenizer(), &ids);
         Ok(QWEN_OK)
     })
 }

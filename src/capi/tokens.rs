@@ -99,7 +99,7 @@ pub unsafe extern "C" fn qwen_detokenize(
         let ids = self::tokens("tokens", tokens, count)?;
         let special = special(flags)?;
         let mut bytes = Vec::new();
-        model.tokenizer().decode(ids, special, &mut bytes)?;
+        model.tokenizer().decode(&ids, special, &mut bytes)?;
         give(&bytes, "text", text.cast(), capacity, &needed)
     })
 }

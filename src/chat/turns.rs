@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::json::{Json, get};
 use super::request::ChatRequest;
+use crate::checkpoint::packed::checksum;
 
 impl ChatRequest {
     /// The role of each message, where it is a text.
@@ -53,6 +54,15 @@ impl ChatRequest {
         let mut request = self.clone();
         request.messages.drain(range);
         request
+    }
+
+    /// What tells some of the messages from others: a hash of their JSON.
+    ///
+    /// # Panics
+    /// If the range reaches beyond the messages.
+    pub(crate) fn fingerprint(&self, messages: Range<usize>) -> u64 {
+        let messages = self.messages[messages].iter().cloned().map(Json::Object).collect();
+        checksum(Json::Array(messages).to_text().as_bytes())
     }
 
     /// The request with a user's message behind the others, which is to be answered.

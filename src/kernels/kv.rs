@@ -144,6 +144,15 @@ impl KvPages {
         self.pages.len() * self.shape.page_bytes()
     }
 
+    /// Bytes of the pages that are not also those of `other` at the same place. Caches that share
+    /// pages share a beginning: the look ends at the first such page from the end.
+    pub fn bytes_beside(&self, other: &Self) -> usize {
+        let shared =
+            |n: &usize| other.pages.get(*n).is_some_and(|of| Arc::ptr_eq(of, &self.pages[*n]));
+        let first = (0..self.pages.len()).rev().find(shared).map_or(0, |n| n + 1);
+        (self.pages.len() - first) * self.shape.page_bytes()
+    }
+
     /// What tells each page from any other alive, with its bytes: caches that share pages
     /// count each once.
     pub fn page_identities(&self) -> impl Iterator<Item = (usize, usize)> + '_ {

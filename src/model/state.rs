@@ -101,6 +101,18 @@ impl State {
     pub fn bytes(&self) -> usize {
         self.recurrent.bytes() + self.kv.iter().map(KvPages::bytes).sum::<usize>()
     }
+
+    /// Bytes held beside `other`, with which it may share a beginning, and its fixed part with
+    /// `last`, too.
+    pub fn bytes_beside(&self, other: &Self, last: &Self) -> usize {
+        let held = |(id, _): &(usize, usize)| {
+            let mut known = other.recurrent.pieces().chain(last.recurrent.pieces());
+            !known.any(|(other, _)| other == *id)
+        };
+        let fixed: usize = self.recurrent.pieces().filter(held).map(|(_, bytes)| bytes).sum();
+        let pages = self.kv.iter().zip(&other.kv).map(|(kv, other)| kv.bytes_beside(other));
+        fixed + pages.sum::<usize>()
+    }
 }
 
 /// `len` zeros, or `OutOfMemory` naming `what`.

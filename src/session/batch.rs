@@ -41,7 +41,10 @@ pub fn batch_step(sessions: &mut [&mut Session]) -> Result<Vec<Outcome>> {
         }
     }
     let (time, most) = (began.elapsed(), sessions.len() as u32);
-    sessions.iter_mut().for_each(|session| session.meter.output_time(time, time / most));
+    for session in sessions.iter_mut() {
+        session.meter.output_time(time, time / most);
+        session.count_bytes();
+    }
     let none = || Err(Error::internal("a session of the batch has no outcome"));
     Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(none)).collect())
 }

@@ -83,7 +83,7 @@ impl Session {
             Extent::History => model.encode_history(request, encoding),
         })?;
         self.check_ids(&fitted.ids)?;
-        self.left_out = fitted.turns;
+        self.left_out = fitted.left_out;
         let fed = hold(self, &fitted.ids)?;
         self.last_fed = Fed { dropped_messages: fitted.dropped, kept_messages: fitted.kept, ..fed };
         Ok(self.last_fed)

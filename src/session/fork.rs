@@ -18,7 +18,7 @@ impl Session {
     /// # Errors
     /// `OutOfMemory`.
     pub fn fork(&self) -> Result<Self> {
-        Ok(Self {
+        let mut fork = Self {
             model: self.model.clone(),
             state: self.state.try_clone()?,
             tokens: copy(&self.tokens, "a copy of the sequence")?,
@@ -39,7 +39,9 @@ impl Session {
             last_fed: self.last_fed,
             stepping: self.stepping.fork(),
             meter: Meter::new(&self.model),
-        })
+        };
+        fork.count_bytes();
+        Ok(fork)
     }
 }
 

@@ -117,18 +117,28 @@ impl Marks {
             .max_by_key(|mark| mark.state.position)
     }
 
-    /// Bytes held.
-    pub(super) fn bytes(&self) -> usize {
-        self.held.iter().map(|mark| mark.state.bytes()).sum()
-    }
-
-    /// Forgets the marks behind `position`.
-    pub(super) fn cut(&mut self, position: usize) {
-        self.held.retain(|mark| mark.info.position <= position);
+    /// Bytes held beside `state`, the session's.
+    pub(super) fn bytes(&self, state: &State) -> usize {
+        let mut last = state;
+        let mut bytes = 0;
+        for mark in &self.held {
+            bytes += mark.state.bytes_beside(state, last);
+            last = &mark.state;
+        }
+        bytes
     }
 }
 
 impl Session {
+    /// Forgets the marks behind `position`, and those whose state is ahead of the session's:
+    /// what is saved of a mark is a beginning of what is saved of the session.
+    pub(super) fn cut_marks(&mut self, position: usize) {
+        let computed = self.state.position;
+        self.marks
+            .held
+            .retain(|mark| mark.info.position <= position && mark.state.position <= computed);
+    }
+
     /// Keeps the present position, to be gone back to by [`Session::rewind`]. Returns the
     /// name of the mark. Nothing is computed.
     ///
@@ -143,7 +153,9 @@ impl Session {
                 self.marks.held.len()
             )));
         }
-        Ok(self.marks.add(mark))
+        let id = self.marks.add(mark);
+        self.count_bytes();
+        Ok(id)
     }
 
     /// As [`Session::mark`] for the library's own use, at the position of the state: where
@@ -177,6 +189,7 @@ impl Session {
     pub fn unmark(&mut self, id: u64) -> Result<()> {
         let index = self.marks.find(id)?;
         self.marks.held.remove(index);
+        self.count_bytes();
         Ok(())
     }
 
@@ -193,7 +206,8 @@ impl Session {
     /// # Errors
     /// `InvalidArgument` if the mark is not held, `OutOfMemory`; the session is as before.
     pub fn rewind(&mut self, id: u64, random: bool) -> Result<()> {
-        let mark = &self.marks.held[self.marks.find(id)?];
+        let index = self.marks.find(id)?;
+        let mark = &self.marks.held[index];
         self.state = mark.state.try_clone()?;
         self.output_start = mark.output_start;
         if random {
@@ -202,8 +216,9 @@ impl Session {
         let (position, queued) = (mark.info.position, mark.queued);
         self.tokens.truncate(position);
         self.resume_queue(queued);
-        self.marks.cut(position);
+        self.marks.held.truncate(index + 1);
         self.logits_position = None;
+        self.count_bytes();
         Ok(())
     }
 
@@ -228,7 +243,7 @@ impl Session {
         }
         let wanted = super::fork::copy(&self.tokens[..position], "the sequence")?;
         // Computing tokens again does not make them the caller's.
-        let output_start = self.output_start.min(position);
+        let output_start = self.output_before(position);
         self.go_back(position, &wanted)?;
         let held = self.state.position;
         if self.tokens.len() < position {

@@ -44,7 +44,7 @@ use crate::sampling::{Sampler, SamplingOptions};
 use crate::tokenizer::AddedTokens;
 use crate::{Error, Result};
 use marks::Marks;
-use overflow::Shortened;
+use overflow::{LeftOut, Shortened};
 use statistics::Meter;
 use step::{Stepping, report};
 
@@ -116,7 +116,7 @@ pub struct Session {
     namespace: Option<u64>,
     overflow: Overflow,
     /// Turns that the conversation held was shortened by.
-    left_out: usize,
+    left_out: LeftOut,
     /// The caller's own bytes, saved with the session.
     attachment: Vec<u8>,
     last_fed: Fed,
@@ -144,7 +144,7 @@ impl Session {
         };
         let sampler = Sampler::new(options.sampling, model.tokenizer().token_count())?;
         let kv = options.kv.unwrap_or(model.default_kv());
-        Ok(Self {
+        let mut session = Self {
             state: State::new(config, kv)?,
             kv,
             model: model.clone(),
@@ -160,12 +160,14 @@ impl Session {
             marks: Marks::new(options.mark_limit),
             namespace: options.cache_namespace,
             overflow: options.overflow,
-            left_out: 0,
+            left_out: LeftOut::default(),
             attachment: Vec::new(),
             last_fed: Fed::default(),
             stepping: Stepping::default(),
             meter: Meter::new(model),
-        })
+        };
+        session.count_bytes();
+        Ok(session)
     }
 
     /// The model.
@@ -231,9 +233,12 @@ impl Session {
         self.output_start = 0;
         self.logits_position = None;
         self.marks.held.clear();
+        self.left_out = LeftOut::default();
+        self.meter.input_ends();
         self.last_fed = Fed::default();
         self.drop_queue();
         self.cancel.take();
+        self.count_bytes();
         Ok(())
     }
 
@@ -253,6 +258,7 @@ impl Session {
             // Nothing happens: penalties go on counting from where the output began.
             return Ok(());
         }
+        self.last_fed = Fed::default();
         self.check_ids(tokens)?;
         self.take(tokens, Self::append, Self::hold)
     }
@@ -264,14 +270,15 @@ impl Session {
         append: impl FnOnce(&mut Self, &[u32]) -> Result<()>,
         hold: impl FnOnce(&mut Self, &[u32]) -> Result<Fed>,
     ) -> Result<()> {
-        self.last_fed = Fed::default();
-        let shortened = self.shortened(tokens)?;
-        self.last_fed = match shortened {
+        self.last_fed = match self.shortened(tokens)? {
             None => {
                 append(self, tokens)?;
                 Fed { total: self.tokens.len(), computed: tokens.len(), ..Fed::default() }
             }
             Some(Shortened { ids, kept, dropped }) => {
+                // Known even if computing is cancelled: the sequence has become another.
+                let left_out = Fed { dropped_tokens: dropped, kept_tokens: kept, ..Fed::default() };
+                self.last_fed = Fed { total: ids.len(), ..left_out };
                 let fed = hold(self, &ids)?;
                 Fed { dropped_tokens: dropped, kept_tokens: kept, ..fed }
             }

@@ -12,28 +12,36 @@ pub enum Overflow {
     /// `ContextOverflow`, before anything is consumed.
     #[default]
     Refuse,
-    /// The system messages and the newest turns stay; the oldest whole turns are left out, as
-    /// few as leave `reserve` tokens free (0: a quarter of the context). A turn is a user
-    /// message with all that follows up to the next one. The newest turn is fed even if it
-    /// leaves less, as long as it fits.
-    ///
-    /// The same goes for tokens and text that are fed to a sequence in which turns can be told
-    /// apart, see [`Session::feed`].
+    /// The system messages and the newest turns stay. A conversation that would leave less than
+    /// half of `reserve` tokens free (0: a quarter of the context) is fed without its oldest
+    /// whole turns, as few as leave all of `reserve` free. A turn is a user message with all
+    /// that follows up to the next one. The newest turn is fed even if it leaves less, as long
+    /// as it fits.
     ///
     /// Leaving turns out changes all tokens behind the system messages, so all of them are
-    /// computed again; the free room makes that rare, because as long as what the session
-    /// holds already is a shortened form that still fits, the same turns are left out again.
+    /// computed again. The free room makes that rare: as long as the conversation without the
+    /// turns that were left out last leaves half of `reserve`, the same are left out again.
+    ///
+    /// Tokens and text that are fed to a sequence in which turns can be told apart go by the
+    /// same rule, but only when they would not fit at all, see [`Session::feed`].
     DropTurns {
         /// Tokens to keep free for the answer and the turns to come.
         reserve: usize,
     },
 }
 
+/// Which turns of a conversation were left out last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct LeftOut {
+    pub(super) turns: usize,
+    /// Of their messages: another conversation is not shortened by as many turns as this one.
+    pub(super) fingerprint: u64,
+}
+
 /// A conversation that fits.
 pub(super) struct Fitted {
     pub(super) ids: Vec<u32>,
-    /// Turns left out.
-    pub(super) turns: usize,
+    pub(super) left_out: LeftOut,
     /// Messages left out.
     pub(super) dropped: usize,
     /// Messages in front of those.
@@ -63,21 +71,32 @@ impl Session {
         }
         let whole = render(&self.model, request)?;
         let kept = request.leading_system_messages();
-        let Err(refusal) = self.check_room(0, whole.len()) else {
-            return Ok(Fitted { ids: whole, turns: 0, dropped: 0, kept });
-        };
-        let Overflow::DropTurns { reserve } = self.overflow else { return Err(refusal) };
         let limit = self.context_limit;
-        let wanted = limit.saturating_sub(if reserve == 0 { limit / 4 } else { reserve });
+        let reserve = match self.overflow {
+            Overflow::Refuse => 0,
+            Overflow::DropTurns { reserve: 0 } => limit / 4,
+            Overflow::DropTurns { reserve } => reserve,
+        };
+        let (wanted, most) = (limit.saturating_sub(reserve), limit.saturating_sub(reserve / 2));
+        let all = |ids| Ok(Fitted { ids, left_out: LeftOut::default(), dropped: 0, kept });
+        if whole.len() <= most {
+            return all(whole);
+        }
+        if self.overflow == Overflow::Refuse {
+            self.check_room(0, whole.len())?;
+        }
 
         let starts = request.turn_starts();
         let shorter =
             |turns: usize| render(&self.model, &request.without_messages(kept..starts[turns]));
-        if (1..starts.len()).contains(&self.left_out) {
-            let ids = shorter(self.left_out)?;
-            if ids.len() <= limit && self.holds_much_of(&ids) {
-                let dropped = starts[self.left_out] - kept;
-                return Ok(Fitted { ids, turns: self.left_out, dropped, kept });
+        let left_out =
+            |turns: usize| LeftOut { turns, fingerprint: request.fingerprint(kept..starts[turns]) };
+        let before = self.left_out.turns;
+        if (1..starts.len()).contains(&before) && self.left_out == left_out(before) {
+            let ids = shorter(before)?;
+            if ids.len() <= most {
+                let dropped = starts[before] - kept;
+                return Ok(Fitted { ids, left_out: self.left_out, dropped, kept });
             }
         }
         // The fewest turns to leave out, by halving: leaving out more never makes more tokens.
@@ -98,7 +117,11 @@ impl Session {
             best = Some((newest, shorter(newest)?)).filter(|(_, ids)| ids.len() <= limit);
         }
         match best {
-            Some((turns, ids)) => Ok(Fitted { ids, turns, dropped: starts[turns] - kept, kept }),
+            Some((turns, ids)) => {
+                let dropped = starts[turns] - kept;
+                Ok(Fitted { ids, left_out: left_out(turns), dropped, kept })
+            }
+            None if whole.len() <= limit => all(whole),
             None => Err(Error::context_overflow(format!(
                 "the conversation has {} tokens and the context {limit} positions; the system \
                  messages and the newest turn alone do not fit either; nothing was consumed",
@@ -149,12 +172,5 @@ impl Session {
                 && (result.is_none() || contents != result)
         };
         (0..ids.len()).filter(|&at| begins(at)).collect()
-    }
-
-    /// Whether half of `ids`, and so more than a system message that other conversations
-    /// have too, is what the session holds.
-    fn holds_much_of(&self, ids: &[u32]) -> bool {
-        let common = self.tokens.iter().zip(ids).take_while(|(a, b)| a == b).count();
-        2 * common >= ids.len()
     }
 }

@@ -110,7 +110,8 @@ impl Session {
 
     /// Cuts the sequence, of which the first `common` tokens are those of `wanted`, to the
     /// longest beginning of `wanted` that there is a state for. Returns the tokens taken over
-    /// from the prefix cache.
+    /// from the prefix cache. The caller queues what is left of `wanted`: marks among its first
+    /// `common` tokens stay.
     pub(super) fn go_back(&mut self, common: usize, wanted: &[u32]) -> Result<usize> {
         let own = match common >= self.state.position {
             true => self.state.position,
@@ -118,11 +119,11 @@ impl Session {
         };
         if let Some(state) = self.cached_state(wanted, own)? {
             self.tokens = copy(&wanted[..state.position], "the sequence")?;
-            self.marks.cut(common);
             self.output_start = self.tokens.len();
             self.logits_position = None;
             self.resume_queue(0);
             self.state = state;
+            self.cut_marks(common);
             return Ok(self.state.position - own);
         }
         if common >= self.state.position {
@@ -139,7 +140,7 @@ impl Session {
             self.logits_position = None;
         }
         self.output_start = self.output_start.min(self.tokens.len());
-        self.marks.cut(self.tokens.len());
+        self.cut_marks(common);
         Ok(0)
     }
 

@@ -5,6 +5,7 @@
 //! are taken in 64 bits.
 
 use std::ops::ControlFlow;
+use std::time::Instant;
 
 use super::{Progress, Session};
 use crate::kernels::{Buffer, Compute};
@@ -77,7 +78,7 @@ impl Session {
     pub fn chosen_logprobs(&mut self, count: usize) -> Result<(f32, Vec<(u32, f32)>)> {
         let (computed, held) = (self.state.position, self.tokens.len());
         let chosen = match self.tokens.last() {
-            Some(&last) if computed + 1 == held && computed > 0 => last,
+            Some(&last) if computed + 1 == held && computed > 0 && !self.has_input() => last,
             _ => {
                 return Err(Error::invalid_state(
                     "the last call on the session did not choose a token",
@@ -178,6 +179,7 @@ impl Session {
     ) -> Result<()> {
         // A generated token that waits comes first.
         self.catch_up()?;
+        let began = Instant::now();
         let mut copy = if keep { None } else { Some(self.state.try_clone()?) };
         if keep {
             let reserve = self.tokens.try_reserve(tokens.len());
@@ -210,6 +212,8 @@ impl Session {
         if keep {
             self.tokens.extend_from_slice(&tokens[..done]);
             self.output_start = self.tokens.len();
+            self.meter.input_time(done as u64, began.elapsed());
+            self.count_bytes();
         }
         result
     }

@@ -27,7 +27,12 @@ impl Meter {
 
     /// Input was fed or queued.
     pub(super) fn input_begins(&mut self) {
-        self.input_since.get_or_insert_with(Instant::now);
+        self.input_since = Some(Instant::now());
+    }
+
+    /// What was fed is gone.
+    pub(super) fn input_ends(&mut self) {
+        self.input_since = None;
     }
 
     /// A token was generated.
@@ -55,7 +60,8 @@ impl Meter {
         self.totals.output_nanoseconds.fetch_add(nanoseconds(share), Ordering::Relaxed);
     }
 
-    fn input_time(&mut self, tokens: u64, time: Duration) {
+    /// A call computed `tokens` of input in `time`.
+    pub(super) fn input_time(&mut self, tokens: u64, time: Duration) {
         self.own.input_tokens += tokens;
         self.own.input_time += time;
         self.totals.input_tokens.fetch_add(tokens, Ordering::Relaxed);
@@ -90,7 +96,7 @@ impl Session {
         let logits = (self.logits.len() + self.stepping.logits_len()) * size_of::<f32>();
         let unfinished = self.state.unfinished.as_ref().map_or(0, |unfinished| unfinished.bytes());
         let tokens = self.tokens.capacity() * size_of::<u32>();
-        (self.state.bytes() + self.marks.bytes() + logits + unfinished + tokens) as u64
+        (self.state.bytes() + self.marks.bytes(&self.state) + logits + unfinished + tokens) as u64
     }
 
     /// Does `work`, a whole call of the session, and counts what it computed and its time.
@@ -105,7 +111,12 @@ impl Session {
         } else {
             self.meter.output_time(time, time);
         }
-        self.meter.set_bytes(self.bytes());
+        self.count_bytes();
         result
+    }
+
+    /// Tells the model how much memory the session uses: behind whatever changes that.
+    pub(super) fn count_bytes(&mut self) {
+        self.meter.set_bytes(self.bytes());
     }
 }

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use super::prefix::Turns;
-use super::{Next, Progress, Session, make_room};
+use super::{Fed, Next, Progress, Session, make_room};
 use crate::kernels::Compute;
 use crate::model::pass::{Head, Pass, Unfinished};
 use crate::model::workspace::MAX_CHUNK;
@@ -47,6 +47,8 @@ pub(super) struct Stepping {
     /// So many tokens at the end of the sequence are queued input; not to be relied on when
     /// all is computed.
     queued: usize,
+    /// The length of the sequence before them, and where its output began.
+    before: Option<(usize, usize)>,
     /// Where the queued input is worth a mark.
     pub(super) turns: Turns,
     /// Tokens of the next chunk at most.
@@ -57,7 +59,7 @@ pub(super) struct Stepping {
 
 impl Default for Stepping {
     fn default() -> Self {
-        Self { queued: 0, turns: [None; 3], chunk: FIRST_CHUNK, logits: Vec::new() }
+        Self { queued: 0, before: None, turns: [None; 3], chunk: FIRST_CHUNK, logits: Vec::new() }
     }
 }
 
@@ -79,7 +81,7 @@ impl Stepping {
 
     /// Nothing is queued any more.
     pub(super) fn forget_input(&mut self) {
-        (self.queued, self.turns) = (0, [None; 3]);
+        (self.queued, self.before, self.turns) = (0, None, [None; 3]);
     }
 
     /// Chooses the next chunk after one of `tokens` tokens whose long tasks took `task_time`:
@@ -105,6 +107,7 @@ impl Session {
         if tokens.is_empty() {
             return Ok(());
         }
+        self.last_fed = Fed::default();
         self.check_ids(tokens)?;
         self.take(tokens, Self::queue, Self::begin_hold)
     }
@@ -152,8 +155,11 @@ impl Session {
         }
         // A budget beyond what the clock can express has no end.
         let deadline = Instant::now().checked_add(budget);
-        let result = self.cancel.check().and_then(|()| self.step_until(deadline, budget, generate));
-        let result = self.cancel.settle(result);
+        let result = self.metered(|session| {
+            let step = session.cancel.check();
+            let step = step.and_then(|()| session.step_until(deadline, budget, generate));
+            session.cancel.settle(step)
+        });
         if result.is_err() {
             self.drop_queue();
         }
@@ -237,10 +243,14 @@ impl Session {
 
     /// Appends checked `tokens` as input that is to be computed.
     pub(super) fn queue(&mut self, tokens: &[u32]) -> Result<()> {
-        let reserve = self.tokens.try_reserve(tokens.len());
-        reserve.map_err(|_| Error::out_of_memory("the sequence", tokens.len() * 4))?;
-        if self.remaining() == 0 {
+        if self.tokens.try_reserve(tokens.len()).is_err() {
+            // Marks that what was to be queued again would have reached.
+            self.cut_marks(self.tokens.len());
+            return Err(Error::out_of_memory("the sequence", tokens.len() * 4));
+        }
+        if self.queued() == 0 {
             self.stepping.queued = 0;
+            self.stepping.before = Some((self.tokens.len(), self.output_start));
         }
         self.tokens.extend_from_slice(tokens);
         self.stepping.queued += tokens.len();
@@ -274,15 +284,22 @@ impl Session {
         self.resume_queue(left);
     }
 
+    /// Where the output begins if the sequence is cut to its first `length` tokens: where it
+    /// did before input that is cut off entirely.
+    pub(super) fn output_before(&self, length: usize) -> usize {
+        let before = self.stepping.before.filter(|(at, _)| self.queued() > 0 && length <= *at);
+        before.map_or(self.output_start, |(_, start)| start).min(length)
+    }
+
     /// Forgets input that is not computed. A generated token that waits to be computed stays.
     pub(super) fn drop_queue(&mut self) {
         let queued = self.queued();
         if queued > 0 {
-            self.tokens.truncate(self.tokens.len() - queued);
+            let length = self.tokens.len() - queued;
+            self.output_start = self.output_before(length);
+            self.tokens.truncate(length);
             // Marks among what is dropped stood for tokens that are no more.
-            self.marks.cut(self.tokens.len());
-            // Where it was if what is dropped were to count as output.
-            self.output_start = self.output_start.min(self.tokens.len());
+            self.cut_marks(length);
         }
         self.stepping.forget_input();
     }

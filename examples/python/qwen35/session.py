@@ -144,7 +144,8 @@ class Session:
 
     def forget_cancel(self) -> None:
         """Takes back a cancel that no call has answered."""
-        self._library.qwen_session_cancel_clear(self._handle)
+        if self._free.alive:
+            self._library.qwen_session_cancel_clear(self._handle)
 
     def take_error(self) -> Optional[BaseException]:
         """What a callback raised in the last call, if it did; once."""
@@ -464,7 +465,8 @@ class Session:
 
     def cancel(self) -> None:
         """Cancels the call in progress, or the next one. Any thread, any time."""
-        self._library.qwen_session_cancel(self._handle)
+        if self._free.alive:
+            self._library.qwen_session_cancel(self._handle)
 
 
 def _free(library: Any, session: Any, decoder: Any, calls: Calls) -> None:

@@ -13,7 +13,7 @@ use crate::{Error, Result};
 
 /// How a saved session begins.
 pub(crate) const MAGIC: [u8; 8] = *b"qwen35st";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const HEADER: usize = 128;
 const NUMERICS: usize = 24;
 
@@ -75,7 +75,7 @@ impl Session {
             header.tokens.checked_mul(4)?,
             (SAMPLING_WORDS * 4) as u64 + 4 * 8,
             u64::from(header.bias) * 8,
-            8,
+            3 * 8,
             header.attachment,
             fixed,
             changes.checked_mul(shape.change_bytes() as u64)?,

@@ -1,6 +1,6 @@
 //! Sessions as bytes: to a file or to memory, and back.
 //!
-//! # Layout, version 3
+//! # Layout, version 4
 //!
 //! Little-endian. The parts follow each other without gaps, so that every number before a
 //! part says where it is:
@@ -18,7 +18,7 @@
 //!   112  u64 changes of all marks    120 u64 XXH64 of the 120 bytes before
 //! tokens, u32 each
 //! sampling: see `sampling_words`; random stream, 4 u64; bias, (u32 id, f32) each
-//! u64 where the model's output begins
+//! u64 where the model's output begins; u64 turns left out last, u64 hash of their messages
 //! attachment
 //! state: hidden [H] f32; delta, changes of the block of tokens that has been begun (as many as
 //!     the tokens computed are beyond a multiple of four; see `kernels::delta`), conv, all f32; for
@@ -45,6 +45,7 @@ use std::sync::Arc;
 
 use super::Session;
 use super::marks::{LAST_NAME, Mark, MarkInfo};
+use super::overflow::LeftOut;
 use crate::kernels::KvPages;
 use crate::model::State;
 use crate::model::state::RecurrentShape;
@@ -117,6 +118,8 @@ impl Session {
             out.numbers(&[*id, bias.to_bits()])?;
         }
         out.u64(self.output_start as u64)?;
+        out.u64(self.left_out.turns as u64)?;
+        out.u64(self.left_out.fingerprint)?;
         out.raw(&self.attachment)?;
         self.save_fixed(&mut out, &self.state)?;
         for layer in &self.state.kv {
@@ -159,6 +162,7 @@ impl Session {
             sampling.logit_bias.push((pair[0], f32::from_bits(pair[1])));
         }
         let output_start = input.u64()? as usize;
+        let left_out = LeftOut { turns: input.u64()? as usize, fingerprint: input.u64()? };
         let attachment = input.bytes(header.attachment as usize, "the attachment")?;
 
         let mut state = self.empty_state()?;
@@ -205,6 +209,7 @@ impl Session {
         self.tokens = tokens;
         self.state = state;
         self.output_start = output_start;
+        self.left_out = left_out;
         self.attachment = attachment;
         self.marks.held = marks;
         self.marks.next_id = self.marks.next_id.max(header.next_mark);
@@ -212,6 +217,7 @@ impl Session {
         self.mark_queued_turns();
         self.logits_position = None;
         self.last_fed = super::Fed::default();
+        self.count_bytes();
         Ok(())
     }
 
