@@ -1,4 +1,7 @@
 //! Zeroed, cache-line aligned memory whose allocation can fail.
+//!
+//! Large buffers are mappings of their own, which the system fills with zeros page by page when
+//! they are first touched.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc, dealloc};
@@ -14,8 +17,50 @@ use crate::{Error, Result};
 
 /// A vector register of the widest instruction set, and a cache line.
 const ALIGNMENT: usize = 64;
-/// A large page of the system; buffers of this size and more are aligned to it.
+/// A page of the system.
+const PAGE: usize = 4 << 10;
+/// A large page of the system; buffers of this size and more begin with one.
 const LARGE: usize = 2 << 20;
+
+/// `bytes` zeros from the system, in large pages where it has any. It makes a page when it is first
+/// touched: a recurrent state takes its memory layer by layer, in the time of the pass that
+/// writes it, and not all at once before.
+fn map(bytes: usize) -> Option<NonNull<u8>> {
+    let bytes = bytes.checked_next_multiple_of(PAGE)?;
+    let reserved = bytes.checked_add(LARGE)?;
+    let (access, kind) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping, wherever the system likes.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), reserved, access, kind, -1, 0) };
+    if start == libc::MAP_FAILED {
+        return None;
+    }
+    let start = NonNull::new(start.cast::<u8>())?;
+    // What is in front of the first large page, and behind the bytes, goes back.
+    let front = start.as_ptr().align_offset(LARGE);
+    // SAFETY: all of it lies within the mapping, in whole pages. The advice does not change
+    // contents: without large pages all works as well, only slower.
+    unsafe {
+        let data = start.add(front);
+        for (part, bytes) in [(start, front), (data.add(bytes), LARGE - front)] {
+            if bytes > 0 {
+                unmap(part, bytes);
+            }
+        }
+        libc::madvise(data.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
+        Some(data)
+    }
+}
+
+/// Gives `bytes` from `data` on back to the system.
+///
+/// # Safety
+/// They are (the first part of the last page of) a mapping of [`map`], or a part of one, and
+/// nobody uses them.
+unsafe fn unmap(data: NonNull<u8>, bytes: usize) {
+    // SAFETY: by the contract. A mapping that cannot be given back stays.
+    unsafe { libc::munmap(data.as_ptr().cast(), bytes) };
+}
 
 /// Elements for which all bits zero is a value and which need no drop.
 ///
@@ -74,14 +119,12 @@ impl<T: Plain> Buffer<T> {
         }
         let refused = || Error::out_of_memory(what, len.saturating_mul(size_of::<T>()));
         let layout = Self::layout(len).ok_or_else(refused)?;
+        if layout.size() >= LARGE {
+            let data = map(layout.size()).ok_or_else(refused)?.cast();
+            return Ok(Self { data, len });
+        }
         // SAFETY: the layout has a size other than zero.
         let data: NonNull<T> = NonNull::new(unsafe { alloc(layout) }.cast()).ok_or_else(refused)?;
-        if layout.size() >= LARGE {
-            // Before the first touch. Advice only: without large pages all works as well,
-            // only slower.
-            // SAFETY: the range is the allocation, and the advice does not change contents.
-            unsafe { libc::madvise(data.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE) };
-        }
         // SAFETY: `data` points to room for `len` elements.
         unsafe { data.as_ptr().write_bytes(0, len) };
         Ok(Self { data, len })
@@ -98,8 +141,7 @@ impl<T: Plain> Buffer<T> {
     }
 
     fn layout(len: usize) -> Option<Layout> {
-        let layout = Layout::array::<T>(len).ok()?;
-        layout.align_to(if layout.size() >= LARGE { LARGE } else { ALIGNMENT }).ok()
+        Layout::array::<T>(len).ok()?.align_to(ALIGNMENT).ok()
     }
 }
 
@@ -114,8 +156,13 @@ impl<T: Plain> Drop for Buffer<T> {
         if self.len > 0
             && let Some(layout) = Self::layout(self.len)
         {
-            // SAFETY: allocated by `zeroed` with this very layout.
-            unsafe { dealloc(self.data.as_ptr().cast(), layout) }
+            // SAFETY: made by `zeroed` with this very layout, by the same choice.
+            unsafe {
+                match layout.size() >= LARGE {
+                    true => unmap(self.data.cast(), layout.size()),
+                    false => dealloc(self.data.as_ptr().cast(), layout),
+                }
+            }
         }
     }
 }
@@ -209,7 +256,7 @@ mod tests {
 
     #[test]
     fn buffers_are_zeroed_and_aligned() {
-        for len in [0, 1, 15, 1000] {
+        for len in [0, 1, 15, 1000, (LARGE / 4) - 1, LARGE / 4, LARGE + 1] {
             let mut buffer = Buffer::<f32>::zeroed(len, "test").unwrap();
             assert_eq!(buffer.len(), len);
             assert!(buffer.iter().all(|&x| x == 0.0));
