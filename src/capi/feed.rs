@@ -101,7 +101,8 @@ unsafe fn feed_chat(
 /// vocabulary, and QWEN_ERROR_CONTEXT_OVERFLOW if the sequence would exceed its limit (but see
 /// QWEN_OVERFLOW_DROP_TURNS): both leave the session as it was. QWEN_CANCELLED,
 /// QWEN_ERROR_OUT_OF_MEMORY and QWEN_ERROR_FORKED leave it with a beginning of the tokens, as
-/// qwen_session_position() tells, and usable.
+/// qwen_session_position() tells, and usable; what was queued before and is not computed
+/// counts among them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qwen_session_feed(
     session: *mut qwen_session,

@@ -17,8 +17,8 @@ use crate::Session;
 /// are QWEN_ERROR_NUMERIC. `tokens` are the sequence so far. Both are lent for the call.
 ///
 /// A return value other than 0 cancels the call, as qwen_session_cancel() does. No lock is
-/// held; the session itself is in use (QWEN_ERROR_BUSY), other handles are not. It must
-/// return: an exception or longjmp() through the library is undefined.
+/// held; the session itself is in use (QWEN_ERROR_BUSY), and so are the others of a batch.
+/// It must return: an exception or longjmp() through the library is undefined.
 pub type qwen_logits_callback = Option<
     unsafe extern "C" fn(
         logits: *mut f32,

@@ -27,11 +27,11 @@ pub const QWEN_STEP_INPUT: u32 = 0x1;
 ///
 /// Returns QWEN_WORKING when the time is over and there is more to do; QWEN_OK with a
 /// token, or with QWEN_STEP_INPUT, when all that was queued is computed; QWEN_END_OF_TURN
-/// with a token, and QWEN_LIMIT_REACHED, see qwen_session_next_token(); QWEN_CANCELLED:
-/// tokens that were queued and are not computed are gone from the sequence, as
-/// qwen_session_position() tells; QWEN_ERROR_INVALID_STATE if the sequence is empty;
-/// QWEN_ERROR_NUMERIC; QWEN_ERROR_OUT_OF_MEMORY; QWEN_ERROR_FORKED;
-/// QWEN_ERROR_INVALID_ARGUMENT.
+/// with a token, and QWEN_LIMIT_REACHED, see qwen_session_next_token(); QWEN_CANCELLED;
+/// QWEN_ERROR_INVALID_STATE if the sequence is empty; QWEN_ERROR_NUMERIC;
+/// QWEN_ERROR_OUT_OF_MEMORY; QWEN_ERROR_FORKED; QWEN_ERROR_INVALID_ARGUMENT. After a cancel
+/// or an error, tokens that were queued and are not computed are gone from the sequence, as
+/// qwen_session_position() tells.
 ///
 /// The tokens are those that qwen_session_feed() and qwen_session_next_token() would give,
 /// and logits have the same bits. What a step leaves unfinished (in memory: about 50 MB at
@@ -79,7 +79,8 @@ pub unsafe extern "C" fn qwen_session_step(
 /// that fails has its status and does not disturb the others.
 ///
 /// Returns QWEN_OK whatever the statuses are; QWEN_ERROR_INVALID_ARGUMENT if sessions are of
-/// different models, or for NULL: nothing is done then.
+/// different models, or for NULL: no session is advanced then, and tokens and statuses are of
+/// no meaning.
 ///
 /// A session with more than one token to compute (after qwen_session_enqueue()) computes
 /// them first, alone. Progress callbacks are not called for the common part. A cancel of one

@@ -53,7 +53,7 @@ impl Session {
     /// Does what comes before the common part; an outcome if there is no more to do.
     fn prepare(&mut self) -> Option<Outcome> {
         if self.tokens.len() >= self.context_limit {
-            return Some(Ok(Next::LimitReached));
+            return Some(self.cancel.check().map(|()| Next::LimitReached));
         }
         if self.tokens.is_empty() {
             let text = "the sequence is empty: feed a prompt first";

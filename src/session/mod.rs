@@ -305,7 +305,7 @@ impl Session {
     /// NaN or leave nothing to choose. The sequence is as before.
     pub fn next_token(&mut self) -> Result<Next> {
         if self.tokens.len() >= self.context_limit {
-            return Ok(Next::LimitReached);
+            return self.cancel.check().map(|()| Next::LimitReached);
         }
         self.metered(|session| {
             session.compute_choice()?;
