@@ -1241,7 +1241,8 @@ typedef struct {
     uint64_t cache_namespace;
     /**
      * With QWEN_OVERFLOW_DROP_TURNS: tokens to keep free for the answer and the turns to
-     * come. 0: a quarter of the context.
+     * come. Turns go when less than half of them would be free, until all are. 0: a quarter
+     * of the context.
      */
     uint64_t overflow_reserve;
     /** What happens to a conversation that does not fit: one of the QWEN_OVERFLOW constants. */
@@ -1287,11 +1288,11 @@ typedef int32_t (*qwen_progress_callback)(size_t done, size_t total, void *user)
  * qwen_session_feed_chat() keeps the system messages and the newest turns and leaves out the
  * oldest whole turns, a turn being a user message with all that follows up to the next one.
  * qwen_session_get_feed_info() says which. It then computes all behind the system messages
- * again; overflow_reserve makes that rare, and as long as what was left out once makes the
- * conversation fit, the same is left out. If the newest turn alone is too long, it is
- * QWEN_ERROR_CONTEXT_OVERFLOW after all.
+ * again; overflow_reserve makes that rare, and as long as the conversation without what was
+ * left out last leaves half of that free, the same is left out. The newest turn is fed even
+ * if it leaves less; if it alone is too long, it is QWEN_ERROR_CONTEXT_OVERFLOW after all.
  *
- * Tokens and text that are fed do the same to a sequence with turns of a user (control token
+ * Tokens and text that do not fit do the same to a sequence with turns of a user (control token
  * and role, as the chat template writes them); without such turns they are refused.
  * Generating never leaves out anything: it ends with QWEN_LIMIT_REACHED.
  */
@@ -1398,8 +1399,8 @@ qwen_status qwen_session_tokens(const qwen_session *session,
                                 size_t *count);
 
 /**
- * Chooses tokens by these options from now on. The random stream starts anew, from the seed
- * if one is set.
+ * Chooses tokens by these options from now on. The random stream starts anew if a seed
+ * is set; else it goes on.
  *
  * options: copied; NULL: the defaults.
  *
@@ -1467,7 +1468,8 @@ qwen_status qwen_session_cancel_clear(qwen_session *session);
  * vocabulary, and QWEN_ERROR_CONTEXT_OVERFLOW if the sequence would exceed its limit (but see
  * QWEN_OVERFLOW_DROP_TURNS): both leave the session as it was. QWEN_CANCELLED,
  * QWEN_ERROR_OUT_OF_MEMORY and QWEN_ERROR_FORKED leave it with a beginning of the tokens, as
- * qwen_session_position() tells, and usable.
+ * qwen_session_position() tells, and usable; what was queued before and is not computed
+ * counts among them.
  */
 qwen_status qwen_session_feed(qwen_session *session,
                               const int32_t *tokens,
@@ -1675,7 +1677,10 @@ typedef struct {
     uint32_t reserved;
     /** Tokens asked for; of tokens and text, those of the sequence then. */
     uint64_t total;
-    /** Of them, those it computed; the others were there already. */
+    /**
+     * Of them, those it computed (or queued, for steps to compute); the others were there
+     * already.
+     */
     uint64_t computed;
     /** Of them, those taken over from the prefix cache of the model. */
     uint64_t cached;
@@ -1688,7 +1693,7 @@ typedef struct {
     uint64_t kept_messages;
     /**
      * Tokens left out of a sequence that was fed as tokens or text and did not fit, with
-     * QWEN_OVERFLOW_DROP_TURNS.
+     * QWEN_OVERFLOW_DROP_TURNS; also if the call was cancelled while it computed the rest.
      */
     uint64_t dropped_tokens;
     /** Tokens in front of those: the first one left out had this index. */
@@ -1896,11 +1901,11 @@ qwen_status qwen_session_restore_memory(qwen_session *session,
  *
  * Returns QWEN_WORKING when the time is over and there is more to do; QWEN_OK with a
  * token, or with QWEN_STEP_INPUT, when all that was queued is computed; QWEN_END_OF_TURN
- * with a token, and QWEN_LIMIT_REACHED, see qwen_session_next_token(); QWEN_CANCELLED:
- * tokens that were queued and are not computed are gone from the sequence, as
- * qwen_session_position() tells; QWEN_ERROR_INVALID_STATE if the sequence is empty;
- * QWEN_ERROR_NUMERIC; QWEN_ERROR_OUT_OF_MEMORY; QWEN_ERROR_FORKED;
- * QWEN_ERROR_INVALID_ARGUMENT.
+ * with a token, and QWEN_LIMIT_REACHED, see qwen_session_next_token(); QWEN_CANCELLED;
+ * QWEN_ERROR_INVALID_STATE if the sequence is empty; QWEN_ERROR_NUMERIC;
+ * QWEN_ERROR_OUT_OF_MEMORY; QWEN_ERROR_FORKED; QWEN_ERROR_INVALID_ARGUMENT. After a cancel
+ * or an error, tokens that were queued and are not computed are gone from the sequence, as
+ * qwen_session_position() tells.
  *
  * The tokens are those that qwen_session_feed() and qwen_session_next_token() would give,
  * and logits have the same bits. What a step leaves unfinished (in memory: about 50 MB at
@@ -1925,7 +1930,8 @@ qwen_status qwen_session_step(qwen_session *session,
  * that fails has its status and does not disturb the others.
  *
  * Returns QWEN_OK whatever the statuses are; QWEN_ERROR_INVALID_ARGUMENT if sessions are of
- * different models, or for NULL: nothing is done then.
+ * different models, or for NULL: no session is advanced then, and tokens and statuses are of
+ * no meaning.
  *
  * A session with more than one token to compute (after qwen_session_enqueue()) computes
  * them first, alone. Progress callbacks are not called for the common part. A cancel of one
@@ -1971,8 +1977,8 @@ typedef struct {
      */
     uint64_t first_token_us;
     /**
-     * Bytes that sessions use: states, keys and values, logits, what is unfinished. Memory
-     * that sessions share counts for each. Weights do not count: see qwen_model_get_info().
+     * Bytes that sessions use: states, keys and values, marks, logits, what is unfinished.
+     * Memory that sessions share counts for each. Weights do not count: see qwen_model_get_info().
      */
     uint64_t bytes;
     /** Input tokens per second; 0 before there were any. */
@@ -2018,8 +2024,8 @@ qwen_status qwen_model_get_statistics(const qwen_model *model, qwen_statistics *
  * are QWEN_ERROR_NUMERIC. `tokens` are the sequence so far. Both are lent for the call.
  *
  * A return value other than 0 cancels the call, as qwen_session_cancel() does. No lock is
- * held; the session itself is in use (QWEN_ERROR_BUSY), other handles are not. It must
- * return: an exception or longjmp() through the library is undefined.
+ * held; the session itself is in use (QWEN_ERROR_BUSY), and so are the others of a batch.
+ * It must return: an exception or longjmp() through the library is undefined.
  */
 typedef int32_t (*qwen_logits_callback)(float *logits,
                                         size_t count,
