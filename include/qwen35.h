@@ -305,7 +305,8 @@ typedef struct {
     qwen_isa isa;
     /**
      * (w) Bytes of weights in use. As stored they are mapped from the files: memory the
-     * operating system can take back and shares between processes.
+     * operating system can take back and shares between processes. Only tensors that lie
+     * unaligned in a safetensors file are copied.
      */
     uint64_t weight_bytes;
     /** (w) What weight matrices were made into. */
@@ -373,7 +374,8 @@ qwen_status qwen_model_options_init(qwen_model_options *options, size_t size);
  * Opens a packed file (see qwen_pack()) or the checkpoint in a Hugging Face folder:
  * config.json, tokenizer.json, tokenizer_config.json, the chat template, and safetensors
  * weights (single or sharded). Weights are mapped into memory. Every tensor is checked before
- * any is used.
+ * any is used. One in the layers of the text model that is not of a Qwen3.5 model, a bias or a
+ * scale for one, is refused; other modules (vision, drafting) are left alone.
  *
  * The weight files must stay as they are until the model is gone. Of one that is cut off the
  * system ends the process (SIGBUS) at the next touch of the lost part; one that is written over

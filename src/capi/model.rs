@@ -176,7 +176,8 @@ pub struct qwen_model_info {
     /// (w) What computes.
     pub isa: qwen_isa,
     /// (w) Bytes of weights in use. As stored they are mapped from the files: memory the
-    /// operating system can take back and shares between processes.
+    /// operating system can take back and shares between processes. Only tensors that lie
+    /// unaligned in a safetensors file are copied.
     pub weight_bytes: u64,
     /// (w) What weight matrices were made into.
     pub weights: qwen_weights,
@@ -219,7 +220,8 @@ pub unsafe extern "C" fn qwen_model_options_init(
 /// Opens a packed file (see qwen_pack()) or the checkpoint in a Hugging Face folder:
 /// config.json, tokenizer.json, tokenizer_config.json, the chat template, and safetensors
 /// weights (single or sharded). Weights are mapped into memory. Every tensor is checked before
-/// any is used.
+/// any is used. One in the layers of the text model that is not of a Qwen3.5 model, a bias or a
+/// scale for one, is refused; other modules (vision, drafting) are left alone.
 ///
 /// The weight files must stay as they are until the model is gone. Of one that is cut off the
 /// system ends the process (SIGBUS) at the next touch of the lost part; one that is written over
