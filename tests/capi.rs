@@ -181,6 +181,7 @@ fn it_survives_fork() {
 fn it_fails_softly_without_descriptors_or_memory() {
     process(&["descriptors"]);
     process(&["memory"]);
+    process(&["large"]);
 }
 
 #[test]

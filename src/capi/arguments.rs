@@ -83,6 +83,27 @@ pub(super) unsafe fn bytes<'a>(
     Ok(unsafe { std::ffi::CStr::from_ptr(pointer) }.to_bytes())
 }
 
+/// Below this, inputs are small beside what any call takes.
+const LARGE_INPUT: usize = 256 << 10;
+/// What working with an input takes at most, in times of its bytes: of a text its normal form,
+/// tokens (four bytes for each byte, twice while a list grows), and of a chat request its parts
+/// and what is rendered of it.
+const WORK: usize = 16;
+
+/// Whether there is memory to work with an input of `bytes` bytes. What works with text asks for
+/// memory in many places, also of the template engine, that end the process when they get none;
+/// asking for all of it ahead makes that an error.
+///
+/// # Errors
+/// `OutOfMemory`.
+fn room_for(name: &str, bytes: usize) -> Result<()> {
+    let work = bytes.saturating_mul(WORK);
+    if bytes >= LARGE_INPUT && Vec::<u8>::new().try_reserve_exact(work).is_err() {
+        return Err(Error::out_of_memory(&format!("working with `{name}`"), work).into());
+    }
+    Ok(())
+}
+
 /// UTF-8 of the caller; says where it is not.
 ///
 /// # Safety
@@ -94,6 +115,7 @@ pub(super) unsafe fn text<'a>(
 ) -> Result<&'a str> {
     // SAFETY: the caller's promise.
     let bytes = unsafe { bytes(name, pointer, length) }?;
+    room_for(name, bytes.len())?;
     std::str::from_utf8(bytes).map_err(|error| {
         let at = error.valid_up_to();
         let what = if error.error_len().is_some() { "invalid" } else { "cut off" };
@@ -117,6 +139,7 @@ pub(super) unsafe fn tokens(name: &str, pointer: *const i32, count: usize) -> Re
         let text = format!("`{name}`[{i}] is {}: token ids are not negative", ids[i]);
         return Err(Failure::argument(text));
     }
+    room_for(name, size_of_val(ids))?;
     let mut copy = Vec::new();
     let refused = |_| Error::out_of_memory(name, size_of_val(ids));
     copy.try_reserve_exact(ids.len()).map_err(refused)?;

@@ -3,6 +3,7 @@
 use super::arguments::{Sized32, array, init, options};
 use super::guard::call;
 use super::status::{Failure, Result, qwen_status};
+use crate::Error;
 use crate::sampling::SamplingOptions;
 
 /// Where sampling options start from: one of the QWEN_PRESET constants.
@@ -181,6 +182,8 @@ pub(super) unsafe fn sampling(pointer: *const qwen_sampling_options) -> Result<S
     }
     // SAFETY: the caller's promise.
     let bias = unsafe { array("logit_bias", given.logit_bias, given.logit_bias_count) }?;
+    let refused = |_| Error::out_of_memory("the logit bias", size_of_val(bias));
+    value.logit_bias.try_reserve_exact(bias.len()).map_err(refused)?;
     for (i, entry) in bias.iter().enumerate() {
         let token = u32::try_from(entry.token).map_err(|_| {
             Failure::argument(format!("`logit_bias`[{i}].token is {}: negative", entry.token))

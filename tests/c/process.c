@@ -146,6 +146,49 @@ static void limited(int resource, rlim_t limit) {
     qwen_model_free(model);
 }
 
+/* Texts and arrays that are too large for the memory that is left: errors, and all works on. */
+static void large_inputs(void) {
+    static const char head[] = "[{\"role\": \"user\", \"content\": \"";
+    const size_t length = (size_t)24 << 20;
+    int32_t ids[3] = {1, 2, 3}, token;
+    qwen_model *model = NULL;
+    qwen_session *session = NULL;
+    size_t needed, pages;
+    OK(qwen_model_open(path, QWEN_NUL, NULL, &model));
+    OK(qwen_session_new(model, NULL, &session));
+    OK(qwen_session_feed(session, ids, 3));
+    CHECK(qwen_session_next_token(session, &token) >= 0);
+    char *text = malloc(length + 8);
+    int32_t *zeros = calloc(length / 4, 4);
+    CHECK(text != NULL && zeros != NULL);
+    for (size_t i = 0; i < length; i++) {
+        text[i] = "some words of a text "[i % 21];
+    }
+    FILE *statm = fopen("/proc/self/statm", "r");
+    CHECK(statm != NULL && fscanf(statm, "%zu", &pages) == 1);
+    fclose(statm);
+    rlim_t most = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + ((rlim_t)32 << 20);
+    struct rlimit limit = {most, most};
+    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+    CHECK(qwen_tokenize(model, text, length, 0, NULL, 0, &needed) == QWEN_ERROR_OUT_OF_MEMORY);
+    CHECK(strstr(qwen_last_error(), "`text`") != NULL);
+    CHECK(qwen_session_feed_text(session, text, length, 0) == QWEN_ERROR_OUT_OF_MEMORY);
+    CHECK(qwen_session_feed(session, zeros, length / 4) == QWEN_ERROR_OUT_OF_MEMORY);
+    CHECK(qwen_detokenize(model, zeros, length / 4, 0, NULL, 0, &needed) ==
+          QWEN_ERROR_OUT_OF_MEMORY);
+    memcpy(text, head, sizeof head - 1);
+    memcpy(text + length, "\"}]", 4);
+    CHECK(qwen_session_feed_chat(session, text, QWEN_NUL, 0, NULL, NULL) ==
+          QWEN_ERROR_OUT_OF_MEMORY);
+    CHECK(qwen_session_next_token(session, &token) >= 0);
+    OK(qwen_session_position(session, &needed));
+    CHECK(needed == 5);
+    free(text);
+    free(zeros);
+    qwen_session_free(session);
+    qwen_model_free(model);
+}
+
 int main(int argc, char **argv) {
     int32_t made[8];
     CHECK(argc >= 3);
@@ -170,6 +213,8 @@ int main(int argc, char **argv) {
         limited(RLIMIT_NOFILE, 3);
     } else if (strcmp(what, "memory") == 0) {
         limited(RLIMIT_AS, (rlim_t)600 << 20);
+    } else if (strcmp(what, "large") == 0) {
+        large_inputs();
     } else {
         CHECK(!"known");
     }
