@@ -219,6 +219,26 @@ class Conversations(unittest.TestCase):
             self.assertRaises(qwen35.Error, talk.add, 5)
         self.assertRaises(ValueError, talk.send, "closed")
 
+    def test_saving(self) -> None:
+        with qwen35.Conversation(self.session, max_tokens=8) as talk:
+            talk.send("Hello")
+            pieces = talk.reply()
+            next(pieces)
+            saved = talk.save_to_bytes(marks=False)
+            with tempfile.TemporaryDirectory() as folder:
+                file = os.path.join(folder, "saved")
+                talk.save(file)
+                expected = [piece.text for piece in pieces]
+                with self.model.session() as other, qwen35.Conversation(other) as again:
+                    for restore in (
+                        lambda: again.restore(file),
+                        lambda: again.restore_from_bytes(saved),
+                    ):
+                        restore()
+                        self.assertEqual([piece.text for piece in again.reply()], expected)
+                        self.assertEqual(again.history, talk.history)
+        talk.cancel()  # closed: nothing is cancelled
+
     def test_options(self) -> None:
         tools = [{"type": "function", "function": {"name": "f"}}]
         # The toy's template has no tools; that they are not an array of objects is seen at once.

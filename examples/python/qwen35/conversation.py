@@ -2,10 +2,23 @@
 
 import ctypes
 import json
+import os
 import weakref
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type
+from typing import (
+    Any,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    Union,
+)
 
 from . import _abi
 from ._library import Cancelled, Message, check, load, sized
@@ -298,6 +311,31 @@ class Conversation:
         data = json.dumps(list(messages)).encode()
         check(self._library.qwen_conversation_set_history(self.handle, data, len(data)))
 
+    def save(self, path: "Union[str, bytes, os.PathLike[str]]", *, marks: bool = True) -> None:
+        """Saves it with its session to a file, which is replaced at once, a reply in progress
+        included. Restored, it goes on bit for bit.
+
+        marks: with the marks, so that the next turn computes only what is new.
+        """
+        place, flags = os.fsencode(path), 0 if marks else _abi.QWEN_SAVE_WITHOUT_MARKS
+        self._call(self._library.qwen_conversation_save_file, place, len(place), flags)
+
+    def restore(self, path: "Union[str, bytes, os.PathLike[str]]") -> None:
+        """Puts it and its session where a saved conversation of the same model was."""
+        place = os.fsencode(path)
+        self._call(self._library.qwen_conversation_restore_file, place, len(place))
+
+    def save_to_bytes(self, *, marks: bool = True) -> bytes:
+        """As save(), to memory."""
+        flags = 0 if marks else _abi.QWEN_SAVE_WITHOUT_MARKS
+        call = self._library.qwen_conversation_save_memory
+        return bytes(sized(ctypes.c_char, lambda *to: call(self.handle, flags, *to)))
+
+    def restore_from_bytes(self, data: bytes) -> None:
+        """As restore(), from memory."""
+        self._call(self._library.qwen_conversation_restore_memory, data, len(data))
+
     def cancel(self) -> None:
         """Cancels the call in progress, or the next one. Any thread, any time."""
-        self._library.qwen_conversation_cancel(self._handle)
+        if self._free.alive:
+            self._library.qwen_conversation_cancel(self._handle)

@@ -79,10 +79,11 @@ class Statistics(NamedTuple):
 
 
 class FeedInfo(NamedTuple):
-    """What the last feed_chat() did; see qwen_feed_info in qwen35.h.
+    """What the last call that fed something did; see qwen_feed_info in qwen35.h.
 
     dropped_messages: those left out because the conversation did not fit, after the first
         kept_messages.
+    dropped_tokens: those of a plain sequence that were left out, after the first kept_tokens.
     """
 
     total: int
@@ -90,6 +91,8 @@ class FeedInfo(NamedTuple):
     cached: int
     dropped_messages: int
     kept_messages: int
+    dropped_tokens: int
+    kept_tokens: int
 
 
 class PrefixCache(NamedTuple):

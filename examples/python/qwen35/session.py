@@ -192,7 +192,13 @@ class Session:
         raw = _abi.qwen_feed_info(struct_size=ctypes.sizeof(_abi.qwen_feed_info))
         check(self._library.qwen_session_get_feed_info(self.handle, raw))
         return FeedInfo(
-            raw.total, raw.computed, raw.cached, raw.dropped_messages, raw.kept_messages
+            raw.total,
+            raw.computed,
+            raw.cached,
+            raw.dropped_messages,
+            raw.kept_messages,
+            raw.dropped_tokens,
+            raw.kept_tokens,
         )
 
     def next(self) -> Optional[Next]:
