@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use qwen35::conversation::{Conversation, ConversationOptions, Finish, Piece, ToolCall};
 use qwen35::sampling::SamplingOptions;
+use qwen35::session::Overflow;
 use qwen35::tokenizer::{AddedTokens, Special};
 use qwen35::{ErrorKind, Model, ModelOptions, Session, SessionOptions};
 use serde_json::{Value, json};
@@ -285,6 +286,57 @@ fn a_thinking_budget_closes_the_thoughts() {
         model.tokenizer().decode(&session.tokens()[start..], Special::Skip, &mut bytes).unwrap();
         let expected = format!("{}\n</think>\n\n{rest}", expected.trim_end_matches('\n'));
         assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+    }
+}
+
+/// What the library writes itself must fit as what the model writes must: in the middle of a reply
+/// no turn of the conversation goes for it.
+#[test]
+fn closing_the_thoughts_drops_no_turns() {
+    let model = model();
+    let budget = 12;
+    let begin = |session: &mut Session| {
+        let options = ConversationOptions {
+            thinking: Some(true),
+            thinking_budget: budget,
+            ..ConversationOptions::default()
+        };
+        let mut talk = Conversation::new(&model, options).unwrap();
+        for turn in 0..3 {
+            talk.add_text("user", &format!("Question number {turn}, with some words."));
+            talk.add_text("assistant", "Well.");
+        }
+        talk.send_text(session, "Think.").unwrap();
+        talk
+    };
+    let (mut session, script) = scripted(&model, 0);
+    begin(&mut session);
+    let spent = session.position() + budget;
+    write(&model, &script, &"on ".repeat(budget));
+    let thought: Vec<u32> = script.lock().unwrap().iter().copied().take(budget).collect();
+    for free in 0..4 {
+        let options = SessionOptions {
+            context_limit: spent + free,
+            sampling: SamplingOptions { presence_penalty: 0.5, ..SamplingOptions::greedy() },
+            overflow: Overflow::DropTurns { reserve: budget },
+            ..SessionOptions::default()
+        };
+        let mut session = Session::new(&model, options).unwrap();
+        let mut next = VecDeque::from(thought.clone());
+        session.set_logits_hook(Some(Box::new(move |logits, _| {
+            logits[next.pop_front().unwrap_or(0) as usize] = 1e9;
+            ControlFlow::Continue(())
+        })));
+        let mut talk = begin(&mut session);
+        let before = session.tokens().to_vec();
+        let found = read(&mut talk, &mut session);
+        assert_eq!(found.finish, Some(Finish::ContextFull), "{free} free");
+        assert!(session.tokens().starts_with(&before) && session.tokens().len() >= spent);
+        assert!(found.thoughts.starts_with("on on"), "{found:?}");
+        assert_eq!(history(&talk)[7]["reasoning_content"], found.thoughts);
+        // The next turn may: it is none in the middle of a reply.
+        let fed = talk.send_text(&mut session, &"And now? ".repeat(9)).unwrap();
+        assert!(fed.dropped_messages > 0, "{fed:?}");
     }
 }
 

@@ -1,17 +1,21 @@
-//! Tokens that the caller writes in the model's place.
+//! Tokens that the library writes in the model's place.
 
 use super::Session;
 use crate::Result;
 
 impl Session {
-    /// Queues `tokens` as [`Session::enqueue`] does, but as part of the model's own output, which
-    /// penalties count.
+    /// Queues `tokens` as part of the model's own output, which penalties count. They are to fit:
+    /// in the middle of a reply no turn goes to make room for them ([`super::Overflow`]), as none
+    /// goes for a token that the model chooses.
     ///
     /// # Errors
-    /// As [`Session::enqueue`].
+    /// Before anything is queued: `InvalidArgument` for an id without a row in the embedding,
+    /// `ContextOverflow`, `OutOfMemory`.
     pub(crate) fn enqueue_output(&mut self, tokens: &[u32]) -> Result<()> {
+        self.check_ids(tokens)?;
+        self.check_room(self.tokens.len(), tokens.len())?;
         let start = self.output_start;
-        let result = self.enqueue(tokens);
+        let result = self.queue(tokens);
         self.output_start = start;
         result
     }
