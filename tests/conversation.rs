@@ -477,6 +477,70 @@ fn replies_that_are_cut_go_on() {
     }
 }
 
+/// What is held back at one cut and again at the next is given once.
+#[test]
+fn every_text_is_given_once_over_cuts() {
+    let model = model();
+    let stop = "-----END";
+    for (thinking, reply) in [
+        (false, "x--- done, and more"),
+        (false, "  Bamako is it"),
+        (false, "def f():\n  \treturn 1--\n\n<tool_call>\n<function=weather>\n<tool_call><p"),
+        (false, "-----EN\n\n<tool_call>\n<function=weather>\n</function>\n</tool_call>\n\nend"),
+        (true, "a\n\n\nbcd</th\n</think>\n\nok"),
+    ] {
+        let mut ids = Vec::new();
+        for character in reply.split_inclusive("</think>") {
+            // Character by character, but for the tag, which is a token.
+            let (plain, tag) =
+                character.split_at(character.find("</think>").unwrap_or(character.len()));
+            for one in plain.split("").filter(|one| !one.is_empty()) {
+                model.tokenizer().encode(one, AddedTokens::Honour, &mut ids);
+            }
+            model.tokenizer().encode(tag, AddedTokens::Honour, &mut ids);
+        }
+        for (cut, cancels) in [(1, 0), (1, 2), (2, 1), (3, 0)] {
+            let (mut session, script) = scripted(&model, 0);
+            *script.lock().unwrap() = ids.iter().copied().collect();
+            let options = ConversationOptions {
+                thinking: Some(thinking),
+                tools: Some(TOOLS.into()),
+                max_tokens: cut,
+                stop: vec![stop.into()],
+                ..ConversationOptions::default()
+            };
+            let mut talk = Conversation::new(&model, options).unwrap();
+            talk.send_text(&mut session, "Go").unwrap();
+            let mut given = Reply::default();
+            loop {
+                let part = read(&mut talk, &mut session);
+                given.thoughts += &part.thoughts;
+                given.text += &part.text;
+                if part.finish != Some(Finish::Length) {
+                    break;
+                }
+                for _ in 0..cancels {
+                    talk.resume().unwrap();
+                    session.cancel_handle().cancel();
+                    let part = read(&mut talk, &mut session);
+                    assert_eq!(part.finish, Some(Finish::Cancelled));
+                    given.thoughts += &part.thoughts;
+                    given.text += &part.text;
+                }
+                talk.resume().unwrap();
+            }
+            // White space and beginnings of tags that a cut had to show turned out to be markup.
+            let message = &history(&talk)[1];
+            let kept =
+                |given: &str| given.replace(char::is_whitespace, "").replace("<tool_call>", "");
+            for (key, given) in [("content", given.text), ("reasoning_content", given.thoughts)] {
+                let said = message[key].as_str().unwrap_or_default();
+                assert_eq!(kept(&given), kept(said), "{reply:?} cut at {cut}, {cancels} cancels");
+            }
+        }
+    }
+}
+
 #[test]
 fn cancelled_replies_stay_usable() {
     let model = model();

@@ -291,14 +291,17 @@ impl Turn {
                 }
                 Event::Call(call) => {
                     self.flush_text();
-                    self.again = 0;
                     let mut call = self.typed(call);
                     // A call that only the end has completed comes again after a resumption.
                     call.whole &= self.open.is_none();
                     self.calls.push(call.clone());
                     self.pieces.push_back(Piece::ToolCall(call));
                 }
-                Event::Markup(_) => self.again = 0,
+                Event::Markup(_) => {
+                    // No stop string goes on behind it, and what a cut has shown of it is no text.
+                    self.flush_text();
+                    self.again = 0;
+                }
             }
         }
     }
@@ -384,7 +387,8 @@ impl Turn {
         let Some(open) = self.open.take() else { return false };
         let given = self.text.len() + self.thoughts.len();
         let mut turn = *open;
-        turn.again += given - (turn.text.len() + turn.thoughts.len());
+        // What earlier cuts have given of it is part of that.
+        turn.again = given - (turn.text.len() + turn.thoughts.len());
         turn.made = 0;
         // Pieces that nobody asked for yet come first, those of the end included.
         turn.pieces = std::mem::take(&mut self.pieces);
