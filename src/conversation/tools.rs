@@ -15,6 +15,8 @@
 //!
 //! Without a type, for an unknown parameter or an unknown tool, values stay text.
 
+use std::collections::HashSet;
+
 use super::reply::RawCall;
 use super::save::fields;
 use crate::chat::Json;
@@ -38,6 +40,58 @@ fields!(Tool { name, parameters });
 
 /// A `$ref` may lead to another; a circle ends here.
 const MOST_REFERENCES: usize = 16;
+/// Schemas that are looked at for the types of one argument.
+const MOST_SCHEMAS: usize = 1024;
+/// Types of one argument; JSON schema has seven.
+const MOST_TYPES: usize = 16;
+/// Bytes of what is wrong with a call, about.
+const MOST_PROBLEMS: usize = 1000;
+
+/// The types of an argument.
+#[derive(Default)]
+struct Types<'a> {
+    /// Each once.
+    names: Vec<&'a str>,
+    /// How often a type was named.
+    named: usize,
+}
+
+impl<'a> Types<'a> {
+    fn add(&mut self, name: &'a str) {
+        self.named += 1;
+        if self.names.len() < MOST_TYPES && !self.names.contains(&name) {
+            self.names.push(name);
+        }
+    }
+}
+
+/// What is still to be done for the types of an argument.
+enum Visit<'a> {
+    Schema(&'a Json),
+    /// Its schema looks like the type `name`, which counts if none was named since `named`.
+    Look {
+        named: usize,
+        name: &'a str,
+    },
+}
+
+/// What is wrong with a call, in one text of a length that does not depend on the call or on its
+/// tool's schema.
+pub(super) fn joined(problems: &[String]) -> String {
+    let mut text = String::new();
+    for (i, problem) in problems.iter().enumerate() {
+        text.push_str(if i > 0 { "; " } else { "" });
+        if text.len() >= MOST_PROBLEMS {
+            text.push_str(&format!("and {} more", problems.len() - i));
+            break;
+        }
+        match problem.char_indices().nth(MOST_PROBLEMS / 2) {
+            Some((end, _)) => text.extend([&problem[..end], "..."]),
+            None => text.push_str(problem),
+        }
+    }
+    text
+}
 
 impl Tools {
     /// Reads the tools of a request, as far as they have the usual form; what a template makes
@@ -135,40 +189,66 @@ impl Tool {
         schema
     }
 
-    /// The names of the types that a schema allows; none if it does not say.
-    fn types<'a>(&'a self, schema: &'a Json, depth: usize, out: &mut Vec<&'a str>) {
-        let Some(schema) = object(self.resolve(schema)) else { return };
-        match get(schema, "type") {
-            Some(Json::String(name)) => return out.push(name),
-            Some(Json::Array(names)) => {
-                return out.extend(names.iter().filter_map(|name| match name {
-                    Json::String(name) => Some(name.as_str()),
-                    _ => None,
-                }));
+    /// The types that a schema allows.
+    ///
+    /// Each schema is looked at once, whatever refers to it: tools come from strangers.
+    fn types<'a>(&'a self, schema: &'a Json) -> Types<'a> {
+        let mut types = Types::default();
+        let mut seen: HashSet<*const Json> = HashSet::new();
+        let mut to_do = vec![Visit::Schema(schema)];
+        while let Some(next) = to_do.pop() {
+            let schema = match next {
+                Visit::Schema(schema) => self.resolve(schema),
+                Visit::Look { named, name } => {
+                    if types.named == named {
+                        types.add(name);
+                    }
+                    continue;
+                }
+            };
+            let Some(entries) = object(schema) else { continue };
+            if seen.len() == MOST_SCHEMAS || !seen.insert(std::ptr::from_ref(schema)) {
+                continue;
             }
-            _ => {}
-        }
-        for key in ["anyOf", "oneOf", "allOf"] {
-            if let (Some(Json::Array(list)), true) = (get(schema, key), depth < MOST_REFERENCES) {
-                list.iter().for_each(|each| self.types(each, depth + 1, out));
+            match get(entries, "type") {
+                Some(Json::String(name)) => {
+                    types.add(name);
+                    continue;
+                }
+                Some(Json::Array(names)) => {
+                    for name in names {
+                        if let Json::String(name) = name {
+                            types.add(name);
+                        }
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            // What is put last is looked at first: what it looks like comes when all else named
+            // no type.
+            let looks = [("properties", "object"), ("items", "array")];
+            if let Some((_, name)) = looks.iter().find(|(key, _)| get(entries, key).is_some()) {
+                to_do.push(Visit::Look { named: types.named, name });
+            }
+            for key in ["allOf", "oneOf", "anyOf"] {
+                if let Some(Json::Array(list)) = get(entries, key) {
+                    to_do.extend(list.iter().rev().map(Visit::Schema));
+                }
+            }
+            if let Some(Json::Array(values)) = get(entries, "enum") {
+                values.iter().for_each(|value| types.add(kind(value)));
+            }
+            if let Some(value) = get(entries, "const") {
+                types.add(kind(value));
             }
         }
-        if let Some(Json::Array(values)) = get(schema, "enum") {
-            out.extend(values.iter().map(|value| kind(value)));
-        }
-        out.extend(get(schema, "const").map(kind));
-        if out.is_empty() && get(schema, "properties").is_some() {
-            out.push("object");
-        }
-        if out.is_empty() && get(schema, "items").is_some() {
-            out.push("array");
-        }
+        types
     }
 
     /// The value of a parameter.
     fn typed(&self, key: &str, text: &str, schema: &Json, problems: &mut Vec<String>) -> Json {
-        let mut types = Vec::new();
-        self.types(schema, 0, &mut types);
+        let types = self.types(schema).names;
         let is_text = |name: &&str| *name == "string";
         if types.iter().all(is_text) {
             return Json::String(text.to_owned());
@@ -235,14 +315,19 @@ mod tests {
 
     const TOOLS: &str = r##"[{"type": "function", "function": {"name": "f", "parameters": {
         "type": "object", "required": ["city"],
-        "$defs": {"list": {"type": "array"}, "loop": {"$ref": "#/$defs/loop"}},
+        "$defs": {"list": {"type": "array"}, "loop": {"$ref": "#/$defs/loop"},
+            "many": {"anyOf": [{"$ref": "#/$defs/many"}, {"$ref": "#/$defs/many"},
+                {"oneOf": [{"$ref": "#/$defs/many"}, {"$ref": "#/$defs/many"}]},
+                {"type": "integer"}, {"type": "string"}]}},
         "properties": {
             "city": {"type": "string"}, "n": {"type": "integer"}, "x": {"type": "number"},
             "on": {"type": "boolean"}, "o": {"type": "object"}, "l": {"$ref": "#/$defs/list"},
             "circle": {"$ref": "#/$defs/loop"}, "maybe": {"type": ["string", "null"]},
             "either": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
             "one": {"enum": ["a", "b"]}, "two": {"enum": [1, "x"]}, "any": {},
-            "shape": {"properties": {}}
+            "shape": {"properties": {}},
+            "many": {"$ref": "#/$defs/many"},
+            "both": {"anyOf": [{"required": ["a"]}, {"required": ["b"]}], "properties": {}}
         }}}}, {"name": "bare"}, {"name": 3}]"##;
 
     fn arguments(name: &str, parameters: &[(&str, &str)]) -> (String, Vec<String>) {
@@ -281,6 +366,9 @@ mod tests {
             ("any", "12", r#""12""#),
             ("circle", "12", r#""12""#),
             ("shape", "{}", "{}"),
+            ("many", "7", "7"),
+            ("many", "x", r#""x""#),
+            ("both", "{\"a\": 1}", r#"{"a": 1}"#),
         ] {
             let given = [("city", "c"), (key, text)];
             let given = if key == "city" { &given[1..] } else { &given };
@@ -319,5 +407,30 @@ mod tests {
         assert_eq!(json, r#"{"a": "2"}"#);
         assert!(problems[0].contains("\"g\""), "{problems:?}");
         assert_eq!(arguments("bare", &[("a", "1")]), (r#"{"a": "1"}"#.into(), vec![]));
+    }
+
+    #[test]
+    fn problems_are_short_whatever_the_schema_and_the_call_are() {
+        let types: Vec<String> = (0..5000).map(|i| format!("{{\"type\": \"é{i}\"}}")).collect();
+        let required: Vec<String> = (0..5000).map(|i| format!("\"key {i}\"")).collect();
+        let json = format!(
+            r#"[{{"name": "f", "parameters": {{"required": [{}], "properties": {{
+            "a": {{"anyOf": [{}]}}}}}}}}]"#,
+            required.join(","),
+            types.join(",")
+        );
+        let tools = Tools::new(&Json::parse(&json).unwrap());
+        let long = |text: &str| text.repeat(100_000);
+        let parameters = vec![("a".into(), long("x")), (long("k\u{7}"), long("y"))];
+        for name in ["f", &long("é")] {
+            let call =
+                RawCall { name: name.into(), parameters: parameters.clone(), ..RawCall::default() };
+            let (_, problems) = tools.arguments(&call);
+            let text = joined(&problems);
+            assert!(text.len() < 4000, "{} bytes", text.len());
+            assert_eq!(text.ends_with(" more"), name == "f", "{text}");
+        }
+        assert_eq!(joined(&["a".into(), "b".into()]), "a; b");
+        assert_eq!(joined(&[]), "");
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::reply::{Event, RawCall, ReplyParser, StopFilter};
 use super::save::fields;
-use super::tools::Tools;
+use super::tools::{Tools, joined};
 use crate::chat::Json;
 use crate::engine::Model;
 use crate::session::{Session, Step};
@@ -316,7 +316,7 @@ impl Turn {
             arguments: json.to_text(),
             raw: raw.raw,
             whole: raw.whole,
-            problem: problems.join("; "),
+            problem: joined(&problems),
         }
     }
 
