@@ -21,9 +21,11 @@ impl ChatRequest {
     }
 
     /// The indices of the messages that begin a turn: the user's. Answers, tool calls and
-    /// tool results belong to the turn before them.
+    /// tool results belong to the turn before them, also results that are written out as a user's
+    /// message, which templates take for no question either.
     pub fn turn_starts(&self) -> Vec<usize> {
-        self.roles().enumerate().filter(|(_, role)| *role == "user").map(|(i, _)| i).collect()
+        let begins = |i: usize, role: &str| role == "user" && !is_tool_result(&self.messages[i]);
+        (0..).zip(self.roles()).filter(|(i, role)| begins(*i, role)).map(|(i, _)| i).collect()
     }
 
     /// Where the first image or video among the parts of messages stands. Templates write
@@ -75,6 +77,25 @@ impl ChatRequest {
     }
 }
 
+/// Whether the text of a message is that of a tool's result.
+fn is_tool_result(message: &[(String, Json)]) -> bool {
+    let text = |part: &Json| match part {
+        Json::String(text) => text.clone(),
+        Json::Object(part) => match get(part, "text") {
+            Some(Json::String(text)) => text.clone(),
+            _ => String::new(),
+        },
+        _ => String::new(),
+    };
+    let content = match get(message, "content") {
+        Some(Json::Array(parts)) => parts.iter().map(text).collect(),
+        Some(other) => text(other),
+        None => String::new(),
+    };
+    let content = content.trim();
+    content.starts_with("<tool_response>") && content.ends_with("</tool_response>")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,6 +118,21 @@ mod tests {
             let json = format!(r#"[{{"content":"image"}},{{"content":[{text},{part}]}}]"#);
             let request = ChatRequest::from_json(&json).unwrap();
             assert_eq!(request.first_media().as_deref(), Some("messages[1].content[1]"));
+        }
+        for (content, starts) in [
+            (r#""<tool_response>\n42\n</tool_response>""#, &[0][..]),
+            (r#""\n <tool_response></tool_response> ""#, &[0]),
+            (
+                r#"[{"type": "text", "text": "<tool_response>"}, {"text": "4</tool_response>"}]"#,
+                &[0],
+            ),
+            (r#""<tool_response>\n42\n</tool_response> So?""#, &[0, 1]),
+            (r#"null"#, &[0, 1]),
+        ] {
+            let json = format!(
+                r#"[{{"role":"user","content":"q"}},{{"role":"user","content":{content}}}]"#
+            );
+            assert_eq!(ChatRequest::from_json(&json).unwrap().turn_starts(), starts, "{content}");
         }
         let odd = ChatRequest::from_json(r#"[{"role":3},{"content":"a"}]"#);
         assert!(odd.is_err() || odd.is_ok_and(|odd| odd.turn_starts().is_empty()));
