@@ -429,6 +429,55 @@ fn stop_strings_are_never_shown() {
 
 /// Every reply is cut after every number of tokens and gone on with: together it is the same, and
 /// what was shown before is a beginning of it.
+/// White space before a call is no text, so at a cut behind it a stop string in it has not come;
+/// and what a cut shows of a stop string that comes whole later stays.
+#[test]
+fn stop_strings_at_a_cut_are_not_decided() {
+    let model = model();
+    let call = "<tool_call>\n<function=weather>\n<parameter=city>\nx\n</parameter>\n</function>\n</tool_call>";
+    let length = |text: &str| {
+        let mut ids = Vec::new();
+        model.tokenizer().encode(text, AddedTokens::Honour, &mut ids);
+        ids.len()
+    };
+    for (before, rest, stop, first, content, finish) in [
+        ("Hm.\n\n", call, "\n\n", "Hm.", "Hm.", Finish::ToolCalls),
+        ("Hm.\n\n", "more", "\n\n", "Hm.", "Hm.", Finish::Stop("\n\n".into())),
+        ("Hm.\n\n<tool_call>", "\nso", "<tool", "Hm.\n\n", "Hm.\n\n", Finish::Stop("<tool".into())),
+        ("x E", "ND more", "END", "x E", "x E", Finish::Stop("END".into())),
+        ("x E", "N more", "END", "x E", "x EN more", Finish::EndOfTurn),
+    ] {
+        let (mut session, script) = scripted(&model, 0);
+        let options = ConversationOptions {
+            tools: Some(TOOLS.into()),
+            stop: vec![stop.into()],
+            max_tokens: length(before),
+            ..options()
+        };
+        let mut talk = Conversation::new(&model, options).unwrap();
+        write(&model, &script, before);
+        let mut ids = script.lock().unwrap().clone();
+        write(&model, &script, rest);
+        ids.append(&mut script.lock().unwrap());
+        *script.lock().unwrap() = ids;
+        talk.send_text(&mut session, "Go").unwrap();
+        let cut = read(&mut talk, &mut session);
+        assert_eq!((&*cut.text, cut.finish), (first, Some(Finish::Length)), "{before:?} {rest:?}");
+        let mut given = cut.text;
+        let end = loop {
+            talk.resume().unwrap();
+            let part = read(&mut talk, &mut session);
+            given += &part.text;
+            if part.finish != Some(Finish::Length) {
+                break part.finish;
+            }
+        };
+        assert_eq!(end, Some(finish), "{before:?} {rest:?}");
+        assert_eq!(history(&talk)[1]["content"], content);
+        assert_eq!(given, content);
+    }
+}
+
 #[test]
 fn replies_that_are_cut_go_on() {
     let model = model();

@@ -284,10 +284,15 @@ impl Turn {
                     let mut sure = String::new();
                     let found = self.stop.push(&text, &mut sure).map(str::to_owned);
                     self.add_text(sure);
-                    if let Some(stop) = found {
+                    let Some(stop) = found else { continue };
+                    // At a cut it may still be the white space or the tag of a call. It is
+                    // not shown, and the rest of the reply decides.
+                    if self.open.is_none() {
+                        // What a cut has shown of it stays in the text.
+                        self.text.push_str(stop.get(..self.again).unwrap_or_default());
                         self.finish = Some(Finish::Stop(stop));
-                        return;
                     }
+                    return;
                 }
                 Event::Call(call) => {
                     self.flush_text();
@@ -362,10 +367,8 @@ impl Turn {
         }
         self.parser.finish(&mut events);
         self.take(events);
-        if self.finish.is_some() {
-            // A stop string came in what was held back.
-            self.open = None;
-        } else {
+        // If not by a stop string in what was held back.
+        if self.finish.is_none() {
             self.flush_text();
             let calls = finish == Finish::EndOfTurn && !self.calls.is_empty();
             self.finish = Some(if calls { Finish::ToolCalls } else { finish });
