@@ -43,7 +43,8 @@ pub struct qwen_conversation_options {
     /// QWEN_PRESET_THINKING.
     pub thinking: qwen_thinking,
     /// Most tokens of thoughts in a reply; 0: no limit. When they are spent, the think block
-    /// is closed for the model, which then answers.
+    /// is closed for the model, which then answers; in that reply it cannot close it once
+    /// more: the token </think> is not chosen any more.
     pub thinking_budget: u32,
     /// Most tokens of a reply, thoughts included; 0: no limit but the session's.
     pub max_tokens: u32,

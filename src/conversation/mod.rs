@@ -44,7 +44,8 @@ pub struct ConversationOptions {
     /// Whether the model thinks first; `None` leaves it to the template.
     pub thinking: Option<bool>,
     /// Most tokens of thoughts in a reply, 0 for no limit. When they are spent, the think block is
-    /// closed for the model, which then answers.
+    /// closed for the model, which then answers; it cannot close it once more in that reply: the
+    /// token `</think>` is not chosen any more.
     pub thinking_budget: usize,
     /// Most tokens of a reply, thoughts included; 0 for no limit but the session's.
     pub max_tokens: usize,

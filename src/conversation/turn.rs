@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::reply::{Event, RawCall, ReplyParser, StopFilter};
+use super::reply::{Event, RawCall, ReplyParser, StopFilter, THINK_END};
 use super::save::fields;
 use super::tools::{Tools, joined};
 use crate::chat::Json;
@@ -94,6 +94,8 @@ pub(super) struct Turn {
     last: Option<u32>,
     /// What closes the thoughts, while the session computes it.
     closing: Option<&'static str>,
+    /// Whether the thoughts were closed for the model, which must not do so again.
+    closed: bool,
     lost: bool,
     finish: Option<Finish>,
     /// The reply before it was ended, if it can be gone on with.
@@ -130,6 +132,7 @@ impl Turn {
             position: session.position(),
             last: session.tokens().last().copied(),
             closing: None,
+            closed: false,
             lost: false,
             finish: None,
             open: None,
@@ -189,6 +192,10 @@ impl Turn {
         let is_prompt = session.has_input() && self.closing.is_none();
         let length = session.position();
         let spent = thinking_budget > 0 && self.thought >= thinking_budget;
+        // A model whose thoughts were cut off goes on with them and closes them, behind which it
+        // would answer once more.
+        let end_of_thoughts = session.model().tokenizer().token_id(THINK_END);
+        session.ban_token(end_of_thoughts.filter(|_| self.closed));
         let result = if thinking && spent {
             self.close_thoughts(session, budget)
         } else {
@@ -219,6 +226,7 @@ impl Turn {
                 Step::Working | Step::Ready => false,
             })
         };
+        session.ban_token(None);
         self.position = session.position();
         self.last = session.tokens().last().copied();
         match result {
@@ -259,6 +267,7 @@ impl Turn {
         }
         self.closing = None;
         step?;
+        self.closed = true;
         let mut text = String::new();
         self.decoder.finish(&mut text);
         text.push_str(closing);
@@ -468,6 +477,7 @@ fields!(Turn {
     position,
     last,
     closing,
+    closed,
     lost,
     finish,
     open,

@@ -60,6 +60,8 @@ pub struct Sampler {
     /// Sorted by id, one entry per id.
     bias: Vec<(u32, f32)>,
     token_count: usize,
+    /// A token that is not chosen, whatever its score.
+    banned: Option<u32>,
     rng: Rng,
     penalties: Penalties,
     /// Logits after bias and penalties; without top-k, their weights in place.
@@ -81,6 +83,7 @@ impl Sampler {
         let mut sampler = Self {
             bias: Vec::new(),
             token_count,
+            banned: None,
             rng,
             penalties: Penalties::default(),
             scores: Vec::new(),
@@ -151,6 +154,7 @@ impl Sampler {
             options: self.options.clone(),
             bias: self.bias.clone(),
             token_count: self.token_count,
+            banned: None,
             rng: self.rng.clone(),
             penalties: Penalties::default(),
             scores: Vec::new(),
@@ -158,6 +162,11 @@ impl Sampler {
             selection: Selection::default(),
             prepared: false,
         }
+    }
+
+    /// Has `token` not chosen from now on; `None`: any may be. Forks do not have it.
+    pub(crate) fn ban(&mut self, token: Option<u32>) {
+        self.banned = token;
     }
 
     /// The options in force.
@@ -186,7 +195,8 @@ impl Sampler {
     /// `Numeric` if a logit is NaN or +infinity or no token is left, `InvalidArgument` if
     /// the lengths do not fit, `OutOfMemory` for scratch at the first token. The random stream is not moved by an error.
     pub fn sample(&mut self, logits: &[f32], sequence: &[u32], output_start: usize) -> Result<u32> {
-        if self.decided_by().is_none() || !self.bias.is_empty() || self.options.has_penalties() {
+        let edits = !self.bias.is_empty() || self.options.has_penalties();
+        if self.decided_by().is_none() || edits || self.banned.is_some() {
             return self.sample_edited(logits, sequence, output_start, |_| Ok(()));
         }
         // Nobody changes a logit: no copy of them is needed.
@@ -274,6 +284,9 @@ impl Sampler {
         }
         if self.options.has_penalties() {
             self.penalties.apply(&self.options, scores, sequence, output_start);
+        }
+        if let Some(score) = self.banned.and_then(|id| scores.get_mut(id as usize)) {
+            *score = f32::NEG_INFINITY;
         }
     }
 

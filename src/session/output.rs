@@ -1,4 +1,5 @@
-//! Tokens that the library writes in the model's place.
+//! What the library has to do with the model's output: tokens that it writes in the model's place,
+//! and such as it does not let it choose.
 
 use super::Session;
 use crate::Result;
@@ -18,5 +19,11 @@ impl Session {
         let result = self.queue(tokens);
         self.output_start = start;
         result
+    }
+
+    /// Has `token` not chosen until this is called again; `None` ends that. It is neither saved
+    /// nor forked.
+    pub(crate) fn ban_token(&mut self, token: Option<u32>) {
+        self.sampler.ban(token);
     }
 }

@@ -95,7 +95,7 @@ pub struct ReplyParser {
 }
 
 const THINK: &str = "<think>";
-const THINK_END: &str = "</think>";
+pub(super) const THINK_END: &str = "</think>";
 const TOOL_CALL: &str = "<tool_call>";
 const TOOL_CALL_END: &str = "</tool_call>";
 const FUNCTION: &str = "<function=";

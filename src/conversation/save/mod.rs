@@ -1,6 +1,6 @@
 //! Conversations as bytes: to a file or to memory, and back, also in the middle of a reply.
 //!
-//! # Layout, version 1
+//! # Layout, version 2
 //!
 //! Little-endian:
 //!
@@ -30,7 +30,7 @@ use crate::{Error, Result};
 
 /// How a saved conversation begins.
 pub(crate) const MAGIC: [u8; 8] = *b"qwen35cv";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEADER: usize = 48;
 
 impl Conversation {
