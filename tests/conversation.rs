@@ -159,7 +159,7 @@ fn settled_turns_cost_their_own_tokens_alone() {
             assert_eq!(settled.total, session.position());
             // Once more there is nothing to do, and nothing to be resumed.
             assert_eq!(talk.settle(&mut session).unwrap().computed, 0);
-            assert_eq!(talk.resume().unwrap_err().kind(), ErrorKind::InvalidState);
+            assert_eq!(talk.resume(&session).unwrap_err().kind(), ErrorKind::InvalidState);
         }
         // The next turn has the bits of a session that computes all of it at once.
         let fed = talk.send_text(&mut session, &question(10)).unwrap();
@@ -380,7 +380,7 @@ fn closed_thoughts_are_not_closed_again() {
             match talk.next(&mut session).unwrap() {
                 Piece::Thinking(text) => found.thoughts += &text,
                 Piece::Text(text) => found.text += &text,
-                Piece::End(Finish::Length) => talk.resume().unwrap(),
+                Piece::End(Finish::Length) => talk.resume(&session).unwrap(),
                 Piece::End(finish) => break found.finish = Some(finish),
                 Piece::ToolCall(call) => panic!("{call:?}"),
             }
@@ -482,7 +482,7 @@ fn stop_strings_are_never_shown() {
         let reply = read(&mut talk, &mut session);
         assert_eq!((&*reply.text, reply.finish), (expected, Some(Finish::Stop(found.into()))));
         assert_eq!(history(&talk)[1]["content"], expected);
-        assert_eq!(talk.resume().unwrap_err().kind(), ErrorKind::InvalidState);
+        assert_eq!(talk.resume(&session).unwrap_err().kind(), ErrorKind::InvalidState);
     }
     let stop = vec!["x".to_owned(), String::new()];
     let refused = Conversation::new(&model, ConversationOptions { stop, ..options() });
@@ -527,7 +527,7 @@ fn stop_strings_at_a_cut_are_not_decided() {
         assert_eq!((&*cut.text, cut.finish), (first, Some(Finish::Length)), "{before:?} {rest:?}");
         let mut given = cut.text;
         let end = loop {
-            talk.resume().unwrap();
+            talk.resume(&session).unwrap();
             let part = read(&mut talk, &mut session);
             given += &part.text;
             if part.finish != Some(Finish::Length) {
@@ -577,7 +577,7 @@ fn replies_that_are_cut_go_on() {
             if joined.finish != Some(Finish::Length) {
                 break;
             }
-            talk.resume().unwrap();
+            talk.resume(&session).unwrap();
         }
         // Parts of tags at a cut were shown as text; otherwise nothing differs.
         let message = &history(&talk)[1];
@@ -631,14 +631,14 @@ fn every_text_is_given_once_over_cuts() {
                     break;
                 }
                 for _ in 0..cancels {
-                    talk.resume().unwrap();
+                    talk.resume(&session).unwrap();
                     session.cancel_handle().cancel();
                     let part = read(&mut talk, &mut session);
                     assert_eq!(part.finish, Some(Finish::Cancelled));
                     given.thoughts += &part.thoughts;
                     given.text += &part.text;
                 }
-                talk.resume().unwrap();
+                talk.resume(&session).unwrap();
             }
             // White space and beginnings of tags that a cut had to show turned out to be markup.
             let message = &history(&talk)[1];
@@ -671,7 +671,7 @@ fn cancelled_replies_stay_usable() {
     let part = read(&mut talk, &mut session);
     assert_eq!(part.finish, Some(Finish::Cancelled));
     assert_eq!(history(&talk)[1]["content"], format!("{first}{}", part.text));
-    talk.resume().unwrap();
+    talk.resume(&session).unwrap();
     assert_eq!(talk.len(), 1);
     let rest = read(&mut talk, &mut session);
     assert_eq!(first + &part.text + &rest.text, "one two three four five six");
@@ -684,6 +684,41 @@ fn cancelled_replies_stay_usable() {
     talk.send_text(&mut session, "Three").unwrap();
     assert_eq!(history(&talk)[3]["content"], start);
     assert_eq!(talk.len(), 5);
+}
+
+/// A reply goes on over the very sequence that it left, not over another of the same length that
+/// ends in the same way; where the session went elsewhere the history keeps what it has.
+#[test]
+fn a_reply_knows_its_sequence() {
+    let model = model();
+    let (mut session, script) = scripted(&model, 0);
+    let cut = ConversationOptions { max_tokens: 1, ..options() };
+    let new = |options: &ConversationOptions| Conversation::new(&model, options.clone()).unwrap();
+    let (mut one, mut two) = (new(&options()), new(&options()));
+    let fed = one.send_text(&mut session, "What is 1 and 2?").unwrap();
+    let last = session.tokens().last().copied();
+    assert_eq!(two.send_text(&mut session, "What is 2 and 1?").unwrap().total, fed.total);
+    assert_eq!(session.tokens().last().copied(), last);
+    let error = one.next(&mut session).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidState);
+    assert!(error.message().contains("behind other tokens"), "{error}");
+    assert_eq!(one.len(), 1);
+    write(&model, &script, "It is 3.");
+    assert_eq!(read(&mut two, &mut session), text("It is 3."));
+
+    // What cannot be gone on with stays in the history, and the session can come back.
+    let mut talk = new(&cut);
+    write(&model, &script, "It is 3.");
+    talk.send_text(&mut session, "And now?").unwrap();
+    assert_eq!(read(&mut talk, &mut session).finish, Some(Finish::Length));
+    let (before, stood) = (talk.history(), session.tokens().to_vec());
+    session.cancel_handle().cancel();
+    assert_eq!(talk.regenerate(&mut session).unwrap_err().kind(), ErrorKind::Cancelled);
+    assert_eq!(talk.resume(&session).unwrap_err().kind(), ErrorKind::InvalidState);
+    assert_eq!(talk.history(), before);
+    session.set_tokens(&stood).unwrap();
+    talk.resume(&session).unwrap();
+    assert_eq!(talk.len(), 1);
 }
 
 #[test]

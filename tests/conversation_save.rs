@@ -116,7 +116,7 @@ fn a_reply_goes_on_from_every_token() {
         }
         assert!(saved.len() > 10, "{}", saved.len());
         let history = talk.history();
-        let resumable = talk.resume().is_ok();
+        let resumable = talk.resume(&session).is_ok();
         let more = if resumable { rest(&mut talk, &mut session) } else { Vec::new() };
         for (bytes, script, given) in saved {
             let (mut other, _) = scripted(&model, script);
@@ -130,7 +130,7 @@ fn a_reply_goes_on_from_every_token() {
                 assert_eq!(again.finish().map(|f| Piece::End(f.clone())).as_ref(), expected.last());
             }
             assert_eq!(again.history(), history);
-            assert_eq!(again.resume().is_ok(), resumable);
+            assert_eq!(again.resume(&other).is_ok(), resumable);
             if resumable {
                 assert_eq!(rest(&mut again, &mut other), more);
             }

@@ -170,7 +170,7 @@ fn a_cancel_in_the_messages_leaves_no_reply() {
     session.cancel_handle().cancel();
     let (pieces, _) = read(|| talk.step(&mut session, Duration::from_millis(1)).unwrap());
     assert_eq!(pieces.last(), Some(&Piece::End(Finish::Cancelled)));
-    talk.resume().unwrap();
+    talk.resume(&session).unwrap();
     let (rest, _) = read(|| talk.step(&mut session, Duration::from_millis(1)).unwrap());
     for piece in pieces.into_iter().chain(rest) {
         if let Piece::Text(text) = piece {

@@ -3,7 +3,7 @@
 use std::ffi::c_char;
 
 use super::arguments::{Out, bytes, text};
-use super::conversation::{Talk, qwen_conversation};
+use super::conversation::{Talk, qwen_conversation, with_session};
 use super::guard::call;
 use super::handle;
 use super::status::{QWEN_OK, Result, qwen_status};
@@ -144,8 +144,11 @@ pub unsafe extern "C" fn qwen_conversation_settle(
 /// had not, for another max_tokens. Its message leaves the history until it ends again. Text
 /// that was given is not given again; a tool call that was cut comes again, whole.
 ///
-/// Returns QWEN_OK; QWEN_ERROR_INVALID_STATE if the last reply did not end so, or messages
-/// were added since.
+/// What a cut has shown of white space, a tag or a stop string that was not whole stays shown,
+/// whatever it turns out to be.
+///
+/// Returns QWEN_OK; QWEN_ERROR_INVALID_STATE if the last reply did not end so, messages were
+/// added since, or the session has gone on elsewhere: nothing is changed then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qwen_conversation_resume(
     conversation: *mut qwen_conversation,
@@ -153,8 +156,7 @@ pub unsafe extern "C" fn qwen_conversation_resume(
     // SAFETY: the header asks for NULL or a handle.
     call(|| unsafe {
         let mut talk = handle::write::<Talk>(conversation)?;
-        let result = talk.conversation.resume();
-        talk.judge(result)?;
+        with_session(&mut talk, |conversation, session| conversation.resume(session))?;
         Ok(QWEN_OK)
     })
 }

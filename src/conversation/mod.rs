@@ -349,17 +349,13 @@ impl Conversation {
     /// message leaves the history until it ends again; a call that was cut comes again, whole.
     ///
     /// # Errors
-    /// `InvalidState` if the last reply did not end so, or messages were added since.
-    pub fn resume(&mut self) -> Result<()> {
-        let resumed = match &mut self.turn {
-            Some(turn) => turn.resume(),
-            None => false,
+    /// `InvalidState` if the last reply did not end so, messages were added since, or `session`
+    /// has gone on elsewhere. Nothing is changed then.
+    pub fn resume(&mut self, session: &Session) -> Result<()> {
+        let Some(turn) = &mut self.turn else {
+            return Err(Error::invalid_state("there is no reply to go on with"));
         };
-        if !resumed {
-            return Err(Error::invalid_state(
-                "there is no reply that ended by a limit of tokens or a cancel",
-            ));
-        }
+        turn.resume(session)?;
         self.messages.pop();
         Ok(())
     }

@@ -89,9 +89,10 @@ pub(super) struct Turn {
     /// Tokens since the start or the resumption, and those of the thoughts.
     made: usize,
     thought: usize,
-    /// Where the session must stand, and its last token there.
+    /// Where the session must stand, and the number of its sequence there
+    /// ([`Session::sequence_number`]).
     position: usize,
-    last: Option<u32>,
+    sequence: u64,
     /// What closes the thoughts, while the session computes it.
     closing: Option<&'static str>,
     /// Whether the thoughts were closed for the model, which must not do so again.
@@ -130,7 +131,7 @@ impl Turn {
             made: 0,
             thought: 0,
             position: session.position(),
-            last: session.tokens().last().copied(),
+            sequence: session.sequence_number(),
             closing: None,
             closed: false,
             lost: false,
@@ -162,14 +163,7 @@ impl Turn {
             if let Some(finish) = &self.finish {
                 return Ok(Some(Piece::End(finish.clone())));
             }
-            if session.position() != self.position || session.tokens().last() != self.last.as_ref()
-            {
-                return Err(Error::invalid_state(format!(
-                    "the session was changed during the reply: it stands at {}, the reply at {}",
-                    session.position(),
-                    self.position
-                )));
-            }
+            self.check_session(session)?;
             // The shortest time gets forward, too.
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if (moved && left == Some(Duration::ZERO)) || !self.step(session, left)? {
@@ -177,6 +171,20 @@ impl Turn {
             }
             moved = true;
         }
+    }
+
+    /// Refuses a session whose sequence is not what the reply has left.
+    fn check_session(&self, session: &Session) -> Result<()> {
+        let (found, expected) = (session.position(), self.position);
+        if found == expected && session.sequence_number() == self.sequence {
+            return Ok(());
+        }
+        let how = if found == expected {
+            format!("it stands at {found} as the reply does, behind other tokens")
+        } else {
+            format!("it stands at {found}, the reply at {expected}")
+        };
+        Err(Error::invalid_state(format!("the session was changed during the reply: {how}")))
     }
 
     /// Makes one token, or closes the thoughts, or ends the reply; false if `budget` is over
@@ -228,7 +236,7 @@ impl Turn {
         };
         session.ban_token(None);
         self.position = session.position();
-        self.last = session.tokens().last().copied();
+        self.sequence = session.sequence_number();
         match result {
             // What of the prompt was not computed has left the sequence.
             Err(error) if is_prompt && self.position < length => {
@@ -394,9 +402,16 @@ impl Turn {
         self.open = None;
     }
 
-    /// Undoes an end that can be undone; `false` if it cannot.
-    pub(super) fn resume(&mut self) -> bool {
-        let Some(open) = self.open.take() else { return false };
+    /// Undoes an end that can be undone, where `session` still stands.
+    pub(super) fn resume(&mut self, session: &Session) -> Result<()> {
+        if self.open.is_some() {
+            self.check_session(session)?;
+        }
+        let Some(open) = self.open.take() else {
+            return Err(Error::invalid_state(
+                "there is no reply that ended by a limit of tokens or a cancel",
+            ));
+        };
         let given = self.text.len() + self.thoughts.len();
         let mut turn = *open;
         // What earlier cuts have given of it is part of that.
@@ -406,7 +421,7 @@ impl Turn {
         turn.pieces = std::mem::take(&mut self.pieces);
         turn.pieces.retain(|piece| !matches!(piece, Piece::ToolCall(call) if !call.whole));
         *self = turn;
-        true
+        Ok(())
     }
 
     /// The reply as a message.
@@ -475,7 +490,7 @@ fields!(Turn {
     made,
     thought,
     position,
-    last,
+    sequence,
     closing,
     closed,
     lost,

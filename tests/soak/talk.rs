@@ -222,7 +222,7 @@ pub fn sequence(model: &Model, file: &Path, seed: u64) {
                     && piece == Piece::End(Finish::Cancelled)
                     && below(rng, 2) == 0
                 {
-                    life.talk.resume().unwrap();
+                    life.talk.resume(&life.session).unwrap();
                 }
                 // One that no call has answered.
                 life.session.clear_cancel();
@@ -260,7 +260,7 @@ pub fn sequence(model: &Model, file: &Path, seed: u64) {
                 Ok(false)
             }
             _ => {
-                if life.talk.resume().is_ok() {
+                if life.talk.resume(&life.session).is_ok() {
                     life.rest(rng);
                 }
                 Ok(false)
