@@ -721,6 +721,53 @@ fn a_reply_knows_its_sequence() {
     assert_eq!(talk.len(), 1);
 }
 
+/// What is taken at one place is not too deep for any other.
+#[test]
+fn deep_values_are_taken_everywhere_or_nowhere() {
+    let model = model();
+    let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let tools = r#"[{"name": "f", "parameters": {"properties": {"l": {"type": "array"}}}}]"#;
+    let takes = |history: &str| {
+        let request = format!(r#"{{"messages": {history}}}"#);
+        let request = qwen35::chat::ChatRequest::from_json(&request).unwrap();
+        model.encode_chat(&request, Default::default()).unwrap();
+    };
+    for levels in [1, 120, 121, 122, 127, 128, 129] {
+        let (mut session, script) = scripted(&model, 0);
+        let options = ConversationOptions { tools: Some(tools.into()), ..options() };
+        let mut talk = Conversation::new(&model, options).unwrap();
+        let value = deep(levels);
+        let call = format!(
+            "<tool_call>\n<function=f>\n<parameter=l>\n{value}\n</parameter>\n</function>\n</tool_call>"
+        );
+        write(&model, &script, &call);
+        talk.send_text(&mut session, "Go").unwrap();
+        let found = read(&mut talk, &mut session);
+        let [call] = &found.calls[..] else { panic!("{found:?}") };
+        assert_eq!(call.problem.is_empty(), levels <= 121, "{levels}: {}", call.problem);
+        talk.add_tool_result(&call.id, "ok");
+        talk.start(&mut session).unwrap();
+        talk.set_history(&talk.history()).unwrap();
+        takes(&talk.history());
+        // Also with the arguments as a value, which hosts may write.
+        let text = Value::String(call.arguments.clone()).to_string();
+        let written = talk.history().replace(&text, &call.arguments);
+        assert_ne!(written, talk.history());
+        talk.set_history(&written).unwrap();
+        takes(&talk.history());
+        talk.start(&mut session).unwrap();
+    }
+    for (levels, one, list) in [(125, true, true), (126, false, false), (127, false, false)] {
+        let message = format!(r#"{{"role": "user", "content": "a", "x": {}}}"#, deep(levels));
+        for (json, taken) in [(message.clone(), one), (format!("\n[{message}]"), list)] {
+            let mut talk = Conversation::new(&model, options()).unwrap();
+            assert_eq!(talk.add(&json).is_ok(), taken, "{levels}");
+            talk.set_history(&talk.history()).unwrap();
+            takes(&talk.history());
+        }
+    }
+}
+
 #[test]
 fn regenerate_and_undo() {
     let model = model();

@@ -33,7 +33,16 @@ impl Json {
     /// # Errors
     /// `InvalidArgument` with line and column of what could not be read.
     pub(crate) fn parse(text: &str) -> Result<Json> {
-        let mut parser = Parser { text, at: 0 };
+        Self::parse_within(0, text)
+    }
+
+    /// As [`Json::parse`], for a value that will be written and read `levels` deep in another:
+    /// so much less deep it may be itself.
+    ///
+    /// # Errors
+    /// As [`Json::parse`].
+    pub(crate) fn parse_within(levels: usize, text: &str) -> Result<Json> {
+        let mut parser = Parser { text, at: 0, most: MAX_DEPTH - levels };
         parser.space();
         let value = parser.value()?;
         parser.space();
@@ -122,6 +131,8 @@ impl Open {
 struct Parser<'a> {
     text: &'a str,
     at: usize,
+    /// Levels that values may have.
+    most: usize,
 }
 
 impl Parser<'_> {
@@ -155,8 +166,8 @@ impl Parser<'_> {
         loop {
             let mut value = match self.peek() {
                 Some(bracket @ (b'[' | b'{')) => {
-                    if open.len() == MAX_DEPTH {
-                        return Err(self.error(format_args!("at most {MAX_DEPTH} levels")));
+                    if open.len() == self.most {
+                        return Err(self.error(format_args!("at most {} levels", self.most)));
                     }
                     self.at += 1;
                     self.space();
@@ -453,6 +464,9 @@ mod tests {
         let deep = |n| format!("{}{}", "[".repeat(n), "]".repeat(n));
         assert!(Json::parse(&deep(128)).is_ok());
         assert!(error(&deep(129)).contains("128 levels"));
+        assert!(Json::parse_within(3, &deep(125)).is_ok());
+        let error_within = Json::parse_within(3, &deep(126)).unwrap_err();
+        assert!(error_within.message().contains("125 levels"), "{error_within}");
         assert!(error(&"[".repeat(1_000_000)).contains("128 levels"));
     }
 

@@ -98,7 +98,7 @@ impl Conversation {
     pub fn configure(&mut self, options: ConversationOptions) -> Result<()> {
         let tools_json = match &options.tools {
             None => Json::Null,
-            Some(text) => Json::parse(text).map_err(|e| e.within("tools"))?,
+            Some(text) => Json::parse_within(1, text).map_err(|e| e.within("tools"))?,
         };
         // Reads the tools as a request's, for the checks.
         ChatRequest::from_parts(Vec::new(), tools_json.clone())?;
@@ -412,9 +412,11 @@ numbered!(ChatEncoding { Safe, AsTransformers });
 /// How a session gets a conversation: at once, or to be computed in steps.
 type Feed = fn(&mut Session, &ChatRequest, ChatEncoding) -> Result<Fed>;
 
-/// Messages in JSON: an array, or one alone.
+/// Messages in JSON: an array, or one alone. They must not be too deep for the array that the
+/// history is, nor for the request that it can be part of.
 fn read(json: &str) -> Result<Vec<Json>> {
-    let messages = match Json::parse(json).map_err(|e| e.within("messages"))? {
+    let levels = if json.trim_start().starts_with('[') { 1 } else { 2 };
+    let messages = match Json::parse_within(levels, json).map_err(|e| e.within("messages"))? {
         Json::Array(list) => list,
         one @ Json::Object(_) => vec![one],
         other => {

@@ -38,6 +38,10 @@ struct Tool {
 fields!(Tools { tools });
 fields!(Tool { name, parameters });
 
+/// What stands around a value where a conversation is read as a chat request: the request, its
+/// messages, one of them, its calls, one of those, its function, the arguments. In each of these
+/// a reader sees JSON that it must not find too deep.
+const LEVELS_AROUND: usize = 7;
 /// A `$ref` may lead to another; a circle ends here.
 const MOST_REFERENCES: usize = 16;
 /// Schemas that are looked at for the types of one argument.
@@ -297,7 +301,7 @@ fn read(text: &str, name: &str) -> Option<Json> {
         ("string", _) => return None,
         _ => {}
     }
-    match (name, Json::parse(text).ok()?) {
+    match (name, Json::parse_within(LEVELS_AROUND, text).ok()?) {
         // Exact: integers beyond 2^53 are not all floats.
         ("integer", Json::Float(f)) if f.fract() == 0.0 && f.abs() < 9e15 => {
             Some(Json::Int(f as i128))
