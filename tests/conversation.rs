@@ -721,6 +721,42 @@ fn a_reply_knows_its_sequence() {
     assert_eq!(talk.len(), 1);
 }
 
+/// Ids of calls are the only ones of their kind, also when the caller has left out turns or has
+/// written messages himself.
+#[test]
+fn calls_have_ids_of_their_own() {
+    let model = model();
+    let (mut session, script) = scripted(&model, 0);
+    let tools = Some(TOOLS.into());
+    let mut talk = Conversation::new(&model, ConversationOptions { tools, ..options() }).unwrap();
+    for (history, id) in [
+        (json!([]), "call_0"),
+        (
+            json!([{"role": "user", "content": "a"}, {"role": "assistant", "content": "", "tool_calls":
+            [{"id": "call_7", "function": {"name": "weather", "arguments": {}}}]},
+            {"role": "tool", "tool_call_id": "call_7", "content": "r"}]),
+            "call_8",
+        ),
+        (
+            json!([{"role": "user", "content": "a"}, {"role": "assistant", "content": ""},
+            {"role": "tool", "tool_call_id": "call_3", "content": "r"}]),
+            "call_4",
+        ),
+        (
+            json!([{"role": "user", "content": "a"}, {"role": "assistant", "content": "", "tool_calls":
+            [{"id": "call_99999999999", "function": {"name": "weather", "arguments": {}}},
+             {"id": "mine", "function": {"name": "weather", "arguments": {}}}]}]),
+            "call_2",
+        ),
+    ] {
+        talk.set_history(&history.to_string()).unwrap();
+        let call = "<tool_call>\n<function=weather>\n</function>\n</tool_call>";
+        write(&model, &script, call);
+        talk.send_text(&mut session, "Go").unwrap();
+        assert_eq!(read(&mut talk, &mut session).calls[0].id, id);
+    }
+}
+
 /// What is taken at one place is not too deep for any other.
 #[test]
 fn deep_values_are_taken_everywhere_or_nowhere() {

@@ -209,8 +209,8 @@ impl Conversation {
         self.end_turn();
         let fed = feed(session, &self.request()?, self.encoding)?;
         let (tools, stop) = (self.tools.clone(), self.stop.clone());
-        let calls = count_calls(&self.messages);
-        self.turn = Some(Turn::new(session, tools, stop, self.limits, calls));
+        let first = first_call(&self.messages);
+        self.turn = Some(Turn::new(session, tools, stop, self.limits, first));
         Ok(fed)
     }
 
@@ -448,7 +448,31 @@ fn role(message: &Json) -> Option<&str> {
     }
 }
 
-/// Calls in the messages: where the numbers of new ones start.
+/// Where the numbers of new calls start: behind those of all calls and results, of which the
+/// caller may have left out some or brought others.
+fn first_call(messages: &[Json]) -> usize {
+    let mut first = count_calls(messages);
+    let mut see = |id: Option<&Json>| {
+        let Some(Json::String(id)) = id else { return };
+        // What does not fit is none of ours, and no new one comes to be equal to it.
+        if let Some(number) = id.strip_prefix("call_").and_then(|id| id.parse::<u32>().ok()) {
+            first = first.max(number as usize + 1);
+        }
+    };
+    for message in messages {
+        let Json::Object(entries) = message else { continue };
+        see(json_get(entries, "tool_call_id"));
+        let Some(Json::Array(calls)) = json_get(entries, "tool_calls") else { continue };
+        for call in calls {
+            if let Json::Object(call) = call {
+                see(json_get(call, "id"));
+            }
+        }
+    }
+    first
+}
+
+/// Calls in the messages.
 fn count_calls<'a>(messages: impl IntoIterator<Item = &'a Json>) -> usize {
     let calls = |message: &Json| match message {
         Json::Object(entries) => match json_get(entries, "tool_calls") {
