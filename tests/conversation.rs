@@ -361,7 +361,7 @@ fn closed_thoughts_are_not_closed_again() {
             stop: vec!["</think>".into()],
             ..ConversationOptions::default()
         };
-        let mut talk = Conversation::new(&model, options).unwrap();
+        let mut talk = Conversation::new(&model, options.clone()).unwrap();
         // Words as they come, but rather the end of the thoughts, from the third token on.
         let hook = |start: usize| {
             let words = words.clone();
@@ -394,8 +394,8 @@ fn closed_thoughts_are_not_closed_again() {
         assert_eq!(made.iter().filter(|token| **token == close).count(), 1);
         assert!(made.len() > count + 2);
 
-        let thinking = Some(true);
-        talk.configure(ConversationOptions { thinking, max_tokens: 3, ..options() }).unwrap();
+        let options = ConversationOptions { thinking_budget: 0, ..options };
+        talk.configure(options).unwrap();
         talk.regenerate(&mut session).unwrap();
         assert_eq!(read(&mut talk, &mut session).finish, Some(Finish::Length));
         assert_eq!(session.tokens().last(), Some(&close));
@@ -843,6 +843,7 @@ fn what_is_refused_changes_nothing() {
         ("{", ErrorKind::InvalidArgument),
         ("5", ErrorKind::InvalidArgument),
         ("[5]", ErrorKind::InvalidArgument),
+        (r#"{"role": "user", "content": "a", "x": [1e999]}"#, ErrorKind::InvalidArgument),
         (
             r#"[{"role": "user", "content": "a"}, {"role": "system", "content": "b"}]"#,
             ErrorKind::Template,
@@ -855,7 +856,7 @@ fn what_is_refused_changes_nothing() {
     let long = "word ".repeat(200);
     let error = talk.send_text(&mut session, &long).unwrap_err();
     assert_eq!((error.kind(), talk.len()), (ErrorKind::ContextOverflow, 0));
-    for tools in ["{", "{}", "[1]", "\"x\""] {
+    for tools in ["{", "{}", "[1]", "\"x\"", "[{\"x\": 1e999}]"] {
         let bad = ConversationOptions { tools: Some(tools.into()), ..options() };
         assert_eq!(talk.configure(bad).unwrap_err().kind(), ErrorKind::InvalidArgument);
     }

@@ -77,6 +77,17 @@ impl Json {
         }
     }
 
+    /// Whether all numbers in this value are finite: a literal beyond the range of floats is read
+    /// as infinity, which JSON cannot write.
+    pub(crate) fn is_finite(&self) -> bool {
+        match self {
+            Json::Float(number) => number.is_finite(),
+            Json::Array(items) => items.iter().all(Json::is_finite),
+            Json::Object(entries) => entries.iter().all(|(_, value)| value.is_finite()),
+            _ => true,
+        }
+    }
+
     /// Calls `f` with every string in this value, keys included.
     pub(crate) fn for_each_string<'a>(&'a self, f: &mut impl FnMut(&'a str)) {
         match self {
@@ -447,6 +458,8 @@ mod tests {
         let big = "170141183460469231731687303715884105728";
         assert_eq!(Json::parse(big).unwrap(), Json::BigInt(big.into()));
         assert_eq!(Json::parse("1e400").unwrap(), Json::Float(f64::INFINITY));
+        assert!(!Json::parse(r#"{"a": [1, -1e400]}"#).unwrap().is_finite());
+        assert!(Json::parse(r#"{"a": [1, -1e300, null]}"#).unwrap().is_finite());
         for bad in ["01", "-", "1.", ".5", "1e", "+1", "NaN", "Infinity", "0x10", "1_0"] {
             assert!(Json::parse(bad).is_err(), "{bad}");
         }

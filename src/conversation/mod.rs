@@ -100,6 +100,7 @@ impl Conversation {
             None => Json::Null,
             Some(text) => Json::parse_within(1, text).map_err(|e| e.within("tools"))?,
         };
+        check_numbers(&tools_json, "tools")?;
         // Reads the tools as a request's, for the checks.
         ChatRequest::from_parts(Vec::new(), tools_json.clone())?;
         self.stop = StopFilter::new(options.stop)?;
@@ -426,9 +427,20 @@ fn read(json: &str) -> Result<Vec<Json>> {
             )));
         }
     };
+    messages.iter().try_for_each(|message| check_numbers(message, "messages"))?;
     // Reads them as a request's, for the checks.
     ChatRequest::from_parts(messages.clone(), Json::Null)?;
     Ok(messages)
+}
+
+/// Refuses numbers that would not be the same in the history.
+fn check_numbers(value: &Json, place: &str) -> Result<()> {
+    if value.is_finite() {
+        return Ok(());
+    }
+    Err(Error::invalid_argument(format!(
+        "{place}: a number is beyond the range of floats (1.8e308), JSON cannot keep it"
+    )))
 }
 
 fn message(role: &str, content: &str) -> Json {

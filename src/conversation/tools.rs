@@ -307,7 +307,8 @@ fn read(text: &str, name: &str) -> Option<Json> {
             Some(Json::Int(f as i128))
         }
         ("number", value @ (Json::Int(_) | Json::BigInt(_))) => Some(value),
-        ("number", Json::Float(f)) if !f.is_finite() => None,
+        // Beyond the range of floats: as JSON it would become null.
+        (_, value) if !value.is_finite() => None,
         (name, value) if kind(&value) == name => Some(value),
         _ => None,
     }
@@ -396,6 +397,8 @@ mod tests {
             ("on", "yes"),
             ("o", "[1]"),
             ("o", "{\"a\": }"),
+            ("o", "{\"a\": [-1e400]}"),
+            ("l", "[1e999, 2]"),
             ("either", "x"),
         ] {
             let (json, problems) = arguments("f", &[("city", "c"), (key, text)]);
