@@ -29,11 +29,16 @@ impl ChatRequest {
     }
 
     /// Where the first image or video among the parts of messages stands. Templates write
-    /// placeholders for them, which the network must not take for text.
+    /// placeholders for them, which the network must not take for text. The published ones look
+    /// for the word in a part, so a part that is a string is an image where it holds that word.
     pub fn first_media(&self) -> Option<String> {
         const KEYS: [&str; 4] = ["image", "image_url", "video", "video_url"];
         let is_media = |part: &Json| {
-            let Json::Object(part) = part else { return false };
+            let part = match part {
+                Json::Object(part) => part,
+                Json::String(text) => return KEYS.iter().any(|key| text.contains(key)),
+                _ => return false,
+            };
             let kind = match get(part, "type") {
                 Some(Json::String(kind)) => kind.as_str(),
                 _ => "",
@@ -43,7 +48,11 @@ impl ChatRequest {
         self.messages.iter().enumerate().find_map(|(i, message)| {
             let Some(Json::Array(parts)) = get(message, "content") else { return None };
             let j = parts.iter().position(is_media)?;
-            Some(format!("messages[{i}].content[{j}]"))
+            let how = match parts[j] {
+                Json::String(_) => " (as templates see a string with that word in it)",
+                _ => "",
+            };
+            Some(format!("messages[{i}].content[{j}]{how}"))
         })
     }
 
@@ -113,11 +122,15 @@ mod tests {
             r#"{"type":"image"}"#,
             r#"{"type":"image_url","image_url":{"url":"x"}}"#,
             r#"{"video":"x"}"#,
+            r#""an image of a cat""#,
+            r#""a video""#,
         ] {
             let text = r#"{"type":"text","text":"image"}"#;
             let json = format!(r#"[{{"content":"image"}},{{"content":[{text},{part}]}}]"#);
             let request = ChatRequest::from_json(&json).unwrap();
-            assert_eq!(request.first_media().as_deref(), Some("messages[1].content[1]"));
+            let place = request.first_media().unwrap();
+            assert!(place.starts_with("messages[1].content[1]"), "{place}");
+            assert_eq!(place.contains("string"), part.starts_with('"'), "{place}");
         }
         for (content, starts) in [
             (r#""<tool_response>\n42\n</tool_response>""#, &[0][..]),
