@@ -640,17 +640,18 @@ fn every_text_is_given_once_over_cuts() {
                 }
                 talk.resume(&session).unwrap();
             }
-            // White space and beginnings of tags that a cut had to show turned out to be markup.
+            // White space and the beginning of a call that a cut had to show turned out to be
+            // markup.
             let message = &history(&talk)[1];
-            let kept = |given: &str| {
-                given
-                    .replace(char::is_whitespace, "")
-                    .replace("<tool_call>", "")
-                    .replace("<function", "")
-            };
+            let kept = |given: &str| given.replace(char::is_whitespace, "");
+            let tag = "<tool_call><function=";
             for (key, given) in [("content", given.text), ("reasoning_content", given.thoughts)] {
                 let said = message[key].as_str().unwrap_or_default();
-                assert_eq!(kept(&given), kept(said), "{reply:?} cut at {cut}, {cancels} cancels");
+                let mut shown = (0..tag.len()).map(|end| kept(&given).replacen(&tag[..end], "", 1));
+                assert!(
+                    shown.any(|shown| shown == kept(said)),
+                    "{reply:?} cut at {cut}, {cancels} cancels: {given:?} for {said:?}"
+                );
             }
         }
     }
@@ -799,7 +800,9 @@ fn deep_values_are_taken_everywhere_or_nowhere() {
             let mut talk = Conversation::new(&model, options()).unwrap();
             assert_eq!(talk.add(&json).is_ok(), taken, "{levels}");
             talk.set_history(&talk.history()).unwrap();
-            takes(&talk.history());
+            if taken {
+                takes(&talk.history());
+            }
         }
     }
 }
@@ -866,6 +869,16 @@ fn what_is_refused_changes_nothing() {
     let reply = read(&mut talk, &mut session);
     assert_eq!((reply.finish, session.position()), (Some(Finish::ContextFull), 128));
     assert!(long.starts_with(&reply.text));
+    // A reply of which nothing has come is no message.
+    let mut other = Conversation::new(&model, options()).unwrap();
+    other.enqueue_text(&mut session, "one").unwrap();
+    other.enqueue_text(&mut session, "two").unwrap();
+    other.add_text("user", "three");
+    let said: Vec<Value> = history(&other).as_array().unwrap().clone();
+    assert_eq!(
+        said.iter().map(|m| m["content"].as_str().unwrap()).collect::<String>(),
+        "onetwothree"
+    );
     // Another call on the session in the middle of a reply.
     talk.undo();
     write(&model, &script, "one two");

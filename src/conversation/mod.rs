@@ -215,7 +215,8 @@ impl Conversation {
         Ok(fed)
     }
 
-    /// Adds messages and starts a reply, see [`Conversation::add`] and [`Conversation::start`].
+    /// Adds messages and starts a reply, see [`Conversation::add`] and [`Conversation::start`]. A
+    /// reply in progress ends, also where starting the new one fails.
     ///
     /// # Errors
     /// Those of both; the messages are then not added.
@@ -272,7 +273,8 @@ impl Conversation {
     /// reply that was cut can no longer be resumed.
     ///
     /// Nothing is done, and the result is all zeros, where the last message is no reply, or
-    /// one that has called tools: results to come go on from what is there.
+    /// one that has called tools (results to come go on from what is there), or where there is
+    /// a system message only.
     ///
     /// # Errors
     /// `InvalidState` while a reply is in progress; those of [`Conversation::start`]: the next
@@ -396,14 +398,16 @@ impl Conversation {
         before - at
     }
 
-    /// A reply in progress ends where it is and becomes a message; an ended one can no longer be
-    /// resumed.
+    /// A reply in progress ends where it is and becomes a message, if anything of it has come; an
+    /// ended one can no longer be resumed.
     fn end_turn(&mut self) {
         if let Some(mut turn) = self.turn.take()
             && turn.finish().is_none()
         {
             turn.abandon();
-            self.messages.push(turn.message());
+            if !turn.is_empty() {
+                self.messages.push(turn.message());
+            }
         }
     }
 }

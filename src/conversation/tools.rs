@@ -4,7 +4,7 @@
 //! exactly the parameter (`parameters.properties.KEY`):
 //!
 //! * types are read from `type` (a name or a list of names), else from the alternatives of
-//!   `anyOf` and `oneOf`, else from the values of `enum` or `const`; `$ref` is followed within the
+//!   `anyOf`, `oneOf` and `allOf` and the values of `enum` and `const`; `$ref` is followed within the
 //!   schema; `properties` alone means an object, `items` an array;
 //! * a parameter whose only type is string keeps its text as it is;
 //! * otherwise the text without white space around it is read as one of the other types: a

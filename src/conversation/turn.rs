@@ -397,6 +397,11 @@ impl Turn {
         self.end(Finish::Cancelled);
     }
 
+    /// Whether nothing of it has come.
+    pub(super) fn is_empty(&self) -> bool {
+        self.thoughts.is_empty() && self.text.is_empty() && self.calls.is_empty()
+    }
+
     /// Ends the possibility to resume: the session goes on elsewhere.
     pub(super) fn seal(&mut self) {
         self.open = None;
