@@ -44,8 +44,10 @@ class Error : public std::exception {
   public:
     Error(qwen_status status, std::string message)
         : status_(status), message_(std::move(message)) {}
-    // The last error of this thread.
-    static Error last(qwen_status status) { return Error(status, qwen_last_error()); }
+    // The last error of this thread. A call that was cancelled has left none.
+    static Error last(qwen_status status) {
+        return Error(status, status < 0 ? qwen_last_error() : "the call was cancelled");
+    }
 
     qwen_status status() const noexcept { return status_; }
     // The name of the status, such as "QWEN_ERROR_IO".

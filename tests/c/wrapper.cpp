@@ -44,6 +44,11 @@ static void results(const char *path) {
     CHECK(model.try_render_chat(chat)->find("<|im_start|>user\nhello") == 0);
     CHECK(model.try_render_chat("{").error().status() == QWEN_ERROR_INVALID_ARGUMENT);
 
+    qwen::ModelOptions impatient;
+    impatient.progress = [](std::uint64_t, std::uint64_t) { return false; };
+    auto unopened = qwen::Model::open(path, impatient);
+    CHECK(!unopened && unopened.error().status() == QWEN_CANCELLED);
+    CHECK(unopened.error().message() == "the call was cancelled");
     CHECK(*model.try_warm_up() && !*model.try_warm_up([](auto, auto) { return false; }));
     CHECK(qwen::Model::try_estimate(path, 100)->weight_bytes == model.try_info()->weight_bytes);
     const std::string file = std::string(path) + "/wrapper.qwen";
