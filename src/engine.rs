@@ -110,7 +110,8 @@ impl Model {
             network.forward(c, &tokens, &mut state, workspace, &mut ask)?;
             ask(layers)?;
             let mut logits = vec![0.0; network.config().vocab_size];
-            network.head(c, &state.last_hidden, &mut logits)
+            network.head(c, &state.last_hidden, &mut logits)?;
+            ask(layers + 1)
         })?;
         self.inner.log.write(Level::Info, || {
             format!("warmed up in {:.1} ms", start.elapsed().as_secs_f64() * 1e3)

@@ -230,7 +230,7 @@ static void costs_and_warming(const char *path) {
     EXPECT(QWEN_CANCELLED, qwen_model_warm_up(model, watch, &stop));
     last_done = 0;
     OK(qwen_model_warm_up(model, watch, NULL));
-    CHECK(last_total == info.layer_count + 1 && last_done == info.layer_count);
+    CHECK(last_total == info.layer_count + 1 && last_done == last_total);
     OK(qwen_model_warm_up(model, NULL, NULL));
     qwen_model_free(model);
     EXPECT(QWEN_ERROR_INVALID_HANDLE, qwen_model_warm_up(NULL, NULL, NULL));
