@@ -2230,7 +2230,7 @@ typedef int32_t qwen_thinking;
 
 /**
  * How a conversation is held. Zero means default, everywhere. Strings are UTF-8, copied; a
- * length of 0 means up to a NUL, as QWEN_NUL does.
+ * system_length or tools_length of 0 means up to a NUL, as QWEN_NUL does.
  */
 typedef struct {
     /** sizeof(qwen_conversation_options) */
@@ -2244,7 +2244,8 @@ typedef struct {
     qwen_thinking thinking;
     /**
      * Most tokens of thoughts in a reply; 0: no limit. When they are spent, the think block
-     * is closed for the model, which then answers.
+     * is closed for the model, which then answers; in that reply it cannot close it once
+     * more: the token </think> is not chosen any more.
      */
     uint32_t thinking_budget;
     /** Most tokens of a reply, thoughts included; 0: no limit but the session's. */
@@ -2269,7 +2270,10 @@ typedef struct {
      * answer, not in thoughts or tool calls. NULL: none.
      */
     const char *const *stop;
-    /** Their lengths in bytes; NULL: all end with a NUL. */
+    /**
+     * Their lengths in bytes; NULL: all end with a NUL, as one with the length QWEN_NUL does.
+     * 0 is an empty string, which is refused.
+     */
     const size_t *stop_lengths;
 } qwen_conversation_options;
 
@@ -2429,7 +2433,9 @@ qwen_status qwen_conversation_cancel_clear(qwen_conversation *conversation);
 
 /**
  * Adds messages and starts the reply to all so far: reads what the session does not hold
- * yet. The reply then comes from qwen_conversation_next().
+ * yet. The reply then comes from qwen_conversation_next(). A reply in progress ends where it
+ * is and becomes a message first (if anything of it has come), also where the call then
+ * fails, unless by QWEN_ERROR_INVALID_ARGUMENT.
  *
  * json, length: as for qwen_conversation_add(); NULL with length 0 adds nothing.
  * total: receives the tokens of the conversation; NULL if not wanted.
@@ -2463,8 +2469,10 @@ qwen_status qwen_conversation_send_text(qwen_conversation *conversation,
  *
  * total, computed: as for qwen_conversation_send().
  *
- * Returns as qwen_conversation_send(), and QWEN_ERROR_INVALID_STATE if the last message is
- * no reply. After anything but QWEN_OK the messages are as before.
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_STATE if the last message is no reply; else what
+ * qwen_session_feed_chat() returns. After anything but QWEN_OK the messages are as before. A
+ * reply that had ended is still among them then, and the same call again goes on from what
+ * was computed. One in progress is gone; qwen_conversation_send() without a message goes on.
  */
 qwen_status qwen_conversation_regenerate(qwen_conversation *conversation,
                                          size_t *total,
@@ -2479,8 +2487,10 @@ qwen_status qwen_conversation_regenerate(qwen_conversation *conversation,
  * what is done by then counts. Without it the same is done by the next
  * qwen_conversation_send(). A reply that was cut can no longer be resumed.
  *
- * total, computed: as for qwen_conversation_send(). Both 0: there was nothing to do, because
- * the last message is no reply, or one that has called tools.
+ * total, computed: as for qwen_conversation_send(). Both 0: nothing was done, because the
+ * last message is no reply, or one that has called tools. So it is in a conversation that has
+ * a system message only: feed that to the session, by qwen_session_feed_chat() with
+ * QWEN_CHAT_HISTORY.
  *
  * Returns as qwen_conversation_send(); QWEN_ERROR_INVALID_STATE while a reply is in progress.
  */
@@ -2493,8 +2503,11 @@ qwen_status qwen_conversation_settle(qwen_conversation *conversation,
  * had not, for another max_tokens. Its message leaves the history until it ends again. Text
  * that was given is not given again; a tool call that was cut comes again, whole.
  *
- * Returns QWEN_OK; QWEN_ERROR_INVALID_STATE if the last reply did not end so, or messages
- * were added since.
+ * What a cut has shown of white space, a tag or a stop string that was not whole stays shown,
+ * whatever it turns out to be.
+ *
+ * Returns QWEN_OK; QWEN_ERROR_INVALID_STATE if the last reply did not end so, messages were
+ * added since, or the session has gone on elsewhere: nothing is changed then.
  */
 qwen_status qwen_conversation_resume(qwen_conversation *conversation);
 

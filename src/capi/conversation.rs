@@ -31,7 +31,7 @@ pub const QWEN_THINKING_ON: qwen_thinking = 1;
 pub const QWEN_THINKING_OFF: qwen_thinking = 2;
 
 /// How a conversation is held. Zero means default, everywhere. Strings are UTF-8, copied; a
-/// length of 0 means up to a NUL, as QWEN_NUL does.
+/// system_length or tools_length of 0 means up to a NUL, as QWEN_NUL does.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct qwen_conversation_options {
@@ -64,7 +64,8 @@ pub struct qwen_conversation_options {
     /// Texts at which an answer ends, before them. They are looked for in the text of the
     /// answer, not in thoughts or tool calls. NULL: none.
     pub stop: *const *const c_char,
-    /// Their lengths in bytes; NULL: all end with a NUL.
+    /// Their lengths in bytes; NULL: all end with a NUL, as one with the length QWEN_NUL does.
+    /// 0 is an empty string, which is refused.
     pub stop_lengths: *const usize,
 }
 

@@ -12,7 +12,9 @@ use crate::conversation::Conversation;
 use crate::session::Fed;
 
 /// Adds messages and starts the reply to all so far: reads what the session does not hold
-/// yet. The reply then comes from qwen_conversation_next().
+/// yet. The reply then comes from qwen_conversation_next(). A reply in progress ends where it
+/// is and becomes a message first (if anything of it has come), also where the call then
+/// fails, unless by QWEN_ERROR_INVALID_ARGUMENT.
 ///
 /// json, length: as for qwen_conversation_add(); NULL with length 0 adds nothing.
 /// total: receives the tokens of the conversation; NULL if not wanted.
@@ -68,8 +70,10 @@ pub unsafe extern "C" fn qwen_conversation_send_text(
 ///
 /// total, computed: as for qwen_conversation_send().
 ///
-/// Returns as qwen_conversation_send(), and QWEN_ERROR_INVALID_STATE if the last message is
-/// no reply. After anything but QWEN_OK the messages are as before.
+/// Returns QWEN_OK; QWEN_ERROR_INVALID_STATE if the last message is no reply; else what
+/// qwen_session_feed_chat() returns. After anything but QWEN_OK the messages are as before. A
+/// reply that had ended is still among them then, and the same call again goes on from what
+/// was computed. One in progress is gone; qwen_conversation_send() without a message goes on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qwen_conversation_regenerate(
     conversation: *mut qwen_conversation,
@@ -120,8 +124,10 @@ pub(super) unsafe fn start(
 /// what is done by then counts. Without it the same is done by the next
 /// qwen_conversation_send(). A reply that was cut can no longer be resumed.
 ///
-/// total, computed: as for qwen_conversation_send(). Both 0: there was nothing to do, because
-/// the last message is no reply, or one that has called tools.
+/// total, computed: as for qwen_conversation_send(). Both 0: nothing was done, because the
+/// last message is no reply, or one that has called tools. So it is in a conversation that has
+/// a system message only: feed that to the session, by qwen_session_feed_chat() with
+/// QWEN_CHAT_HISTORY.
 ///
 /// Returns as qwen_conversation_send(); QWEN_ERROR_INVALID_STATE while a reply is in progress.
 #[unsafe(no_mangle)]
