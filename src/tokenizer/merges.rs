@@ -1,7 +1,7 @@
 //! The merge table: which two tokens join, in which order of preference, and what they become.
 
 use super::file::Merges;
-use super::hash::mix;
+use super::hash::Key;
 use super::vocabulary::{Index, MAX_ID, Vocabulary};
 use crate::{Error, Result};
 
@@ -31,6 +31,8 @@ pub struct Merge {
 pub struct MergeTable {
     /// Open addressing; a slot is `left << 44 | right << 24 | rank`.
     slots: Vec<u64>,
+    /// Merges are a stranger's, who could make them collide.
+    key: Key,
     /// How far the hash is shifted right to give a slot.
     shift: u32,
     /// A bit for each hash in use. Most pairs that are asked for do not join, and these bits say
@@ -127,6 +129,7 @@ impl MergeTable {
         let size = (resolved.len() * 2).next_power_of_two().max(64);
         let mut table = Self {
             slots: vec![EMPTY; size],
+            key: Key::random(),
             shift: u64::BITS - size.ilog2(),
             filter: vec![0; size / 16],
             filter_shift: u64::BITS - size.ilog2() - 2,
@@ -149,15 +152,10 @@ impl MergeTable {
         u64::from(left) << ID_BITS | u64::from(right)
     }
 
-    #[inline]
-    fn hash(key: u64) -> u64 {
-        mix(key ^ 0x5851_F42D_4C95_7F2D, 0x9E37_79B9_7F4A_7C15)
-    }
-
     /// As in the reference, the last of two equal pairs counts.
     fn insert(&mut self, left: u32, right: u32, rank: u32) {
         let key = Self::key(left, right);
-        let hash = Self::hash(key);
+        let hash = self.key.word(key);
         let mask = self.slots.len() - 1;
         let bit = (hash >> self.filter_shift) as usize;
         self.filter[bit / 64] |= 1 << (bit % 64);
@@ -186,7 +184,7 @@ impl MergeTable {
     #[inline]
     pub fn rank(&self, left: u32, right: u32) -> u32 {
         let key = Self::key(left, right);
-        let hash = Self::hash(key);
+        let hash = self.key.word(key);
         let bit = (hash >> self.filter_shift) as usize;
         if self.filter[bit / 64] >> (bit % 64) & 1 == 0 {
             return NO_RANK;

@@ -1,5 +1,6 @@
 //! The base vocabulary: ids and the bytes they stand for.
 
+use super::hash::Key;
 use crate::{Error, Result};
 
 /// Ids are packed into 20 bits by the merge table.
@@ -100,6 +101,8 @@ pub struct Index {
     /// An id in the low 20 bits, and 12 bits of the hash, which spare nearly all comparisons with
     /// other tokens.
     slots: Vec<u32>,
+    /// Tokens are a stranger's, who could make them collide.
+    key: Key,
 }
 
 const ID_MASK: u32 = MAX_ID + 1;
@@ -109,7 +112,7 @@ impl Index {
     /// Indexes the vocabulary; refuses two ids with the same bytes.
     pub fn new(vocabulary: &Vocabulary) -> Result<Self> {
         let size = (vocabulary.len() * 2).next_power_of_two().max(16);
-        let mut index = Self { slots: vec![EMPTY; size] };
+        let mut index = Self { slots: vec![EMPTY; size], key: Key::random() };
         for id in 0..vocabulary.len() as u32 {
             super::stop::check(id as usize)?;
             let Some(bytes) = vocabulary.get(id) else { continue };
@@ -138,7 +141,7 @@ impl Index {
     /// that stand in it.
     #[inline]
     fn search(&self, vocabulary: &Vocabulary, bytes: &[u8]) -> (usize, u32) {
-        let hash = super::hash::hash(bytes);
+        let hash = self.key.hash(bytes);
         let tag = (hash >> 32) as u32 & !ID_MASK;
         let mask = self.slots.len() - 1;
         let mut slot = hash as usize & mask;
