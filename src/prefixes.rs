@@ -31,7 +31,7 @@ impl Prefixes {
         list.retain(|(text, _)| !text.is_empty());
         // Stable: equal texts stay in the order in which they came, the last in front.
         list.reverse();
-        list.sort_by(|(a, _), (b, _)| a.cmp(b));
+        list.sort_by_key(|(text, _)| *text);
         list.dedup_by(|(a, _), (b, _)| a == b);
         let mut prefixes = Self {
             bytes: Vec::with_capacity(list.iter().map(|(text, _)| text.len()).sum()),
