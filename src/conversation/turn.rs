@@ -420,7 +420,7 @@ impl Turn {
         let given = self.text.len() + self.thoughts.len();
         let mut turn = *open;
         // What earlier cuts have given of it is part of that.
-        turn.again = given - (turn.text.len() + turn.thoughts.len());
+        turn.again = given.saturating_sub(turn.text.len() + turn.thoughts.len());
         turn.made = 0;
         // Pieces that nobody asked for yet come first, those of the end included.
         turn.pieces = std::mem::take(&mut self.pieces);
