@@ -116,6 +116,12 @@ fn broken_files_are_errors_that_name_them() {
     fs::write(dir.join("chat_template.jinja"), b"ok \xff").unwrap();
     let error = open(dir.path()).unwrap_err();
     assert!(error.message().contains("not valid UTF-8 at byte 3"), "{error}");
+    // A template is as long as it may be, or too long.
+    assert_eq!(render(&[("chat_template.jinja", &"x".repeat(1 << 18))]).0.len(), 1 << 18);
+    let long = folder(&[("chat_template.jinja", &"x".repeat((1 << 18) + 1))]);
+    let long = open(long.path()).unwrap_err();
+    assert_eq!(long.kind(), ErrorKind::Template);
+    assert!(long.message().contains("longer than 262144 bytes"), "{long}");
     // A huge file is not read to its end.
     let dir = TempDir::new();
     let file = fs::File::create(dir.join("chat_template.jinja")).unwrap();

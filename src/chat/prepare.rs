@@ -19,8 +19,9 @@ use super::limit::PACED;
 /// The name of the filter that checks a value.
 pub(super) const BOUNDED: &str = "__bounded";
 
-/// No template is near these sizes; the compiler takes stack for each of them.
-const MAX_SOURCE: usize = 1 << 20;
+/// No template is near these sizes, published ones have some ten thousand bytes. The compiler takes
+/// a hundred times the first in memory and a microsecond for each byte, and stack for the second.
+const MAX_SOURCE: usize = 1 << 18;
 const MAX_TAG_TOKENS: usize = 2000;
 
 /// The source to be compiled, or why it is not.
