@@ -598,6 +598,7 @@ fn every_text_is_given_once_over_cuts() {
         (false, "  Bamako is it"),
         (false, "def f():\n  \treturn 1--\n\n<tool_call>\n<function=weather>\n<tool_call><p"),
         (false, "-----EN\n\n<tool_call>\n<function=weather>\n</function>\n</tool_call>\n\nend"),
+        (false, "<tool_call>\n<function=weather>\n</function>\n</tool_call>\n\nDone, see above"),
         (true, "a\n\n\nbcd</th\n</think>\n\nok"),
     ] {
         let mut ids = Vec::new();
@@ -610,7 +611,7 @@ fn every_text_is_given_once_over_cuts() {
             }
             model.tokenizer().encode(tag, AddedTokens::Honour, &mut ids);
         }
-        for (cut, cancels) in [(1, 0), (1, 2), (2, 1), (3, 0)] {
+        for (cut, cancels) in [(1, 0), (1, 2), (2, 1), (3, 0), (11, 0)] {
             let (mut session, script) = scripted(&model, 0);
             *script.lock().unwrap() = ids.iter().copied().collect();
             let options = ConversationOptions {

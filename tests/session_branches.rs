@@ -11,6 +11,7 @@ mod tiny_tokenizer;
 mod toy;
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use qwen35::chat::ChatRequest;
 use qwen35::sampling::SamplingOptions;
@@ -409,7 +410,12 @@ fn marks_before_a_cut_stay() {
     session.truncate(length + 10).unwrap();
     assert_eq!(session.tokens(), &tokens[..length + 10]);
     session.rewind(mark, true).unwrap();
+    // Marks that were made on the way are ahead of this one's state: what is saved has none.
+    let saved = session.save_to_memory(SaveOptions::default()).unwrap();
+    let mut restored = self::session(&model);
+    restored.restore_from_memory(&saved).unwrap();
     assert!(logits(&mut session) == plain(&model, &tokens[..length]));
+    assert!(logits(&mut restored) == plain(&model, &tokens[..length]));
 }
 
 /// What was fed and taken back leaves no trace: penalties count the output from where it began.
@@ -428,10 +434,28 @@ fn input_that_is_dropped_does_not_end_the_output() {
     let mut cancelled = original.fork().unwrap();
     cancelled.cancel_handle().cancel();
     assert_eq!(kind(cancelled.feed(&ids(9, 1))), ErrorKind::Cancelled);
-    let mut cut = original.fork().unwrap();
-    cut.enqueue(&ids(9, 1)).unwrap();
+    let mut queued = original.fork().unwrap();
+    queued.enqueue(&ids(9, 1)).unwrap();
+    let mut cut = queued.fork().unwrap();
     cut.truncate(original.position()).unwrap();
+    // The same after a save, a rewind, and a part of the input cut off.
+    let saved = queued.save_to_memory(SaveOptions::default()).unwrap();
+    let mut restored = session(&model);
+    restored.restore_from_memory(&saved).unwrap();
+    let mut back = queued.fork().unwrap();
+    let mark = back.mark().unwrap();
+    back.logits().unwrap();
+    back.rewind(mark, true).unwrap();
+    let mut part = queued.fork().unwrap();
+    part.truncate(original.position() + 4).unwrap();
     let expected = generate(&mut original, 12);
     assert_eq!(generate(&mut cancelled, 12), expected);
     assert_eq!(generate(&mut cut, 12), expected);
+    for mut other in [restored, back, part] {
+        assert!(other.remaining() > 0, "{}", other.position());
+        other.cancel_handle().cancel();
+        assert_eq!(kind(other.step(Duration::ZERO)), ErrorKind::Cancelled);
+        assert_eq!(other.position(), original.position() - 12);
+        assert_eq!(generate(&mut other, 12), expected);
+    }
 }

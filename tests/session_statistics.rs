@@ -102,6 +102,14 @@ fn a_model_knows_what_its_sessions_use() {
     let saved = one.save_to_memory(SaveOptions::default()).unwrap();
     two.restore_from_memory(&saved).unwrap();
     same(&[&one, &two], "restored");
+    two.enqueue(&ids(100)).unwrap();
+    two.cancel_handle().cancel();
+    two.step(Duration::ZERO).unwrap_err();
+    same(&[&one, &two], "cancelled");
+    two.truncate(10).unwrap();
+    same(&[&one, &two], "cut");
+    two.truncate(0).unwrap();
+    same(&[&one, &two], "cut to nothing");
     one.reset().unwrap();
     same(&[&one, &two], "reset");
     drop(one);

@@ -66,7 +66,8 @@ pub(super) unsafe fn request(json: *const c_char, length: usize) -> Result<ChatR
 ///
 /// Returns QWEN_OK; QWEN_ERROR_BUFFER_TOO_SMALL; QWEN_ERROR_INVALID_ARGUMENT, also for JSON
 /// that is malformed or of another form; QWEN_ERROR_TEMPLATE if the checkpoint has no usable
-/// template or the template refuses the messages, with the template's own words.
+/// template or the template refuses the messages, with the template's own words;
+/// QWEN_ERROR_OUT_OF_MEMORY, also where the system starts no thread for it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qwen_chat_render(
     model: *const qwen_model,

@@ -70,8 +70,9 @@ fn from_folder(dir: &Path) -> Result<Named> {
     if let Ok(entries) = fs::read_dir(&additional) {
         let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
         let paths = paths.filter(|path| path.extension().is_some_and(|e| e == "jinja"));
-        let mut paths: Vec<_> = paths.take(MOST_TEMPLATES + 1).collect();
-        if paths.len() > MOST_TEMPLATES {
+        let room = MOST_TEMPLATES - templates.len();
+        let mut paths: Vec<_> = paths.take(room + 1).collect();
+        if paths.len() > room {
             return Err(format_error(
                 &additional,
                 &format!("more than {MOST_TEMPLATES} chat templates"),

@@ -79,8 +79,10 @@ pub(super) fn layer_of(name: &str) -> Option<u64> {
 /// Whether `name`, without prefix and none of [`text_tensors`], would have its part in what the
 /// text model computes: a bias, a scale, an adapter of one of its modules.
 pub(super) fn changes_results(name: &str) -> bool {
-    // Some tools write out the frequencies of RoPE, which follow from `config.json`.
-    let is_known = name.ends_with("rotary_emb.inv_freq");
+    // Some tools write out the frequencies of RoPE, which follow from `config.json`, or with which
+    // scales other engines store keys and values.
+    let known = ["rotary_emb.inv_freq", ".k_scale", ".v_scale"];
+    let is_known = known.iter().any(|end| name.ends_with(end));
     let modules = ["layers.", "embed_tokens.", "norm.", "lm_head."];
     !is_known && modules.iter().any(|module| name.starts_with(module))
 }

@@ -471,7 +471,8 @@ fn first_call(messages: &[Json]) -> usize {
     let mut see = |id: Option<&Json>| {
         let Some(Json::String(id)) = id else { return };
         // What does not fit is none of ours, and no new one comes to be equal to it.
-        if let Some(number) = id.strip_prefix("call_").and_then(|id| id.parse::<u32>().ok()) {
+        let number = id.strip_prefix("call_").and_then(|id| id.parse::<u32>().ok());
+        if let Some(number) = number.filter(|number| *number < u32::MAX) {
             first = first.max(number as usize + 1);
         }
     };

@@ -316,6 +316,8 @@ impl Turn {
                     let mut call = self.typed(call);
                     // A call that only the end has completed comes again after a resumption.
                     call.whole &= self.open.is_none();
+                    // What a cut has shown of its markup is no text.
+                    self.again = 0;
                     self.calls.push(call.clone());
                     self.pieces.push_back(Piece::ToolCall(call));
                 }

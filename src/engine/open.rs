@@ -13,7 +13,7 @@ use crate::model::prefix_cache::PrefixCache;
 use crate::model::{Loader, Network, Progress, WeightFormat};
 use crate::pool::{Pool, with_signals_blocked};
 use crate::tokenizer::{Stop, Tokenizer};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// How often the caller is asked whether to go on while nothing but the tokenizer is missing.
 const ASK_AGAIN: Duration = Duration::from_micros(300);
@@ -196,7 +196,11 @@ impl Model {
         ask()?;
         let spellings: Vec<&str> =
             tokenizer.added_tokens().iter().map(|token| token.content.as_str()).collect();
-        let chat_template = origin.chat_template(&spellings);
+        let chat_template = match origin.chat_template(&spellings) {
+            // Nothing is wrong with the template; it would be missing for the model's life.
+            Err(error) if error.kind() == ErrorKind::OutOfMemory => return Err(error),
+            other => other,
+        };
         ask()?;
         options.log.write(Level::Debug, || format!("and chat template: {:?}", start.elapsed()));
         let configured = match &engine {

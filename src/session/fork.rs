@@ -21,7 +21,7 @@ impl Session {
         let mut fork = Self {
             model: self.model.clone(),
             state: self.state.try_clone()?,
-            tokens: copy(&self.tokens, "a copy of the sequence")?,
+            tokens: copy(&self.tokens, "a copy of the sequence")?.into(),
             logits: Vec::new(),
             logits_position: None,
             sampler: self.sampler.fork(),

@@ -35,17 +35,20 @@ pub(super) struct Mark {
     pub(super) state: State,
     /// How many of the tokens up to the mark were input that was not computed.
     pub(super) queued: usize,
+    /// Of that input, see [`Session::stepping_before`].
+    pub(super) before: Option<(usize, usize)>,
     pub(super) output_start: usize,
     pub(super) rng: Rng,
 }
 
 impl Mark {
     fn try_clone(&self) -> Result<Self> {
-        let Self { info, output_start, queued, .. } = *self;
+        let Self { info, output_start, queued, before, .. } = *self;
         Ok(Self {
             info,
             output_start,
             queued,
+            before,
             state: self.state.try_clone()?,
             rng: self.rng.clone(),
         })
@@ -167,7 +170,7 @@ impl Session {
             return Ok(());
         }
         let info = MarkInfo { id: 0, position: here, automatic: true };
-        let mark = Mark { info, output_start: here, queued: 0, ..self.mark_here()? };
+        let mark = Mark { info, output_start: here, queued: 0, before: None, ..self.mark_here()? };
         self.marks.add(mark);
         Ok(())
     }
@@ -178,6 +181,7 @@ impl Session {
             state: self.state.try_clone()?,
             output_start: self.output_start,
             queued: self.queued(),
+            before: self.stepping_before(),
             rng: self.sampler.rng().clone(),
         })
     }
@@ -213,10 +217,11 @@ impl Session {
         if random {
             self.sampler.set_rng(mark.rng.clone());
         }
-        let (position, queued) = (mark.info.position, mark.queued);
+        let (position, queued, before) = (mark.info.position, mark.queued, mark.before);
         self.tokens.truncate(position);
-        self.resume_queue(queued);
+        self.resume_queue(queued, before);
         self.marks.held.truncate(index + 1);
+        self.cut_marks(position);
         self.logits_position = None;
         self.count_bytes();
         Ok(())
@@ -246,11 +251,12 @@ impl Session {
         let output_start = self.output_before(position);
         self.go_back(position, &wanted)?;
         let held = self.state.position;
-        if self.tokens.len() < position {
-            let held = self.tokens.len();
-            self.append(&wanted[held..])?;
-        }
-        self.output_start = output_start;
-        Ok(self.state.position - held)
+        let result = match self.tokens.len() < position {
+            true => self.append(&wanted[self.tokens.len()..]),
+            false => Ok(()),
+        };
+        self.output_start = output_start.min(self.tokens.len());
+        self.count_bytes();
+        result.map(|()| self.state.position - held)
     }
 }

@@ -19,6 +19,7 @@ mod overflow;
 mod prefix;
 mod save;
 mod score;
+mod sequence;
 mod statistics;
 mod step;
 
@@ -45,6 +46,7 @@ use crate::tokenizer::AddedTokens;
 use crate::{Error, Result};
 use marks::Marks;
 use overflow::{LeftOut, Shortened};
+use sequence::Sequence;
 use statistics::Meter;
 use step::{Stepping, report};
 
@@ -99,7 +101,7 @@ pub struct Session {
     state: State,
     /// The sequence. Ids from `state.position` on are part of it but not computed: queued
     /// input, or (one at most, before that) the token generated last.
-    tokens: Vec<u32>,
+    tokens: Sequence,
     /// `[vocab_size]`, those after the last token if `logits_position` says so; empty before
     /// they are first asked for.
     logits: Vec<f32>,
@@ -148,7 +150,7 @@ impl Session {
             state: State::new(config, kv)?,
             kv,
             model: model.clone(),
-            tokens: Vec::new(),
+            tokens: Sequence::default(),
             logits: Vec::new(),
             logits_position: None,
             sampler,

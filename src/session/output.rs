@@ -18,20 +18,13 @@ impl Session {
         let start = self.output_start;
         let result = self.queue(tokens);
         self.output_start = start;
+        self.meter.input_ends();
         result
     }
 
-    /// A number that sequences of other tokens do not have, but for a chance of one in 2^64: by
-    /// it a reply in progress knows its own sequence, also when it was saved and restored. It
-    /// takes microseconds where a token takes milliseconds.
+    /// What tells the sequence from others, see [`Sequence`](super::sequence::Sequence).
     pub(crate) fn sequence_number(&self) -> u64 {
-        const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
-        let mix = |number: u64, pair: &[u32]| {
-            let pair = pair.iter().fold(0, |pair, token| pair << 32 | u64::from(*token));
-            let product = u128::from(number ^ pair ^ FACTOR) * u128::from(FACTOR);
-            (product >> 64) as u64 ^ product as u64
-        };
-        self.tokens.chunks(2).fold(self.tokens.len() as u64, mix)
+        self.tokens.number()
     }
 
     /// Has `token` not chosen until this is called again; `None` ends that. It is neither saved

@@ -65,6 +65,7 @@ impl Session {
         self.queue(&ids[held..])?;
         self.stepping.turns = self.turns_to_mark(ids);
         self.mark_turn()?;
+        self.count_bytes();
         let computed = self.remaining();
         self.meter.reused(ids.len() - computed, cached);
         Ok(Fed { total: ids.len(), computed, cached, ..Fed::default() })
@@ -118,10 +119,10 @@ impl Session {
             false => self.marks.before(common).map_or(0, |mark| mark.state.position),
         };
         if let Some(state) = self.cached_state(wanted, own)? {
-            self.tokens = copy(&wanted[..state.position], "the sequence")?;
+            self.tokens = copy(&wanted[..state.position], "the sequence")?.into();
             self.output_start = self.tokens.len();
             self.logits_position = None;
-            self.resume_queue(0);
+            self.resume_queue(0, None);
             self.state = state;
             self.cut_marks(common);
             return Ok(self.state.position - own);
@@ -130,13 +131,15 @@ impl Session {
             // Tokens behind the state are not computed yet and can simply be dropped.
             self.cut_queue(common);
         } else {
-            let (state, length, queued) = match self.marks.before(common) {
-                Some(mark) => (mark.state.try_clone()?, mark.info.position, mark.queued),
-                None => (self.empty_state()?, 0, 0),
+            let (state, length, queued, before) = match self.marks.before(common) {
+                Some(mark) => {
+                    (mark.state.try_clone()?, mark.info.position, mark.queued, mark.before)
+                }
+                None => (self.empty_state()?, 0, 0, None),
             };
             self.state = state;
             self.tokens.truncate(length);
-            self.resume_queue(queued);
+            self.resume_queue(queued, before);
             self.logits_position = None;
         }
         self.output_start = self.output_start.min(self.tokens.len());

@@ -271,23 +271,30 @@ impl Session {
         self.stepping.queued.min(self.remaining())
     }
 
-    /// Takes over a sequence whose last `queued` tokens are input that is not computed.
-    pub(super) fn resume_queue(&mut self, queued: usize) {
+    /// Of input that waits: the length of the sequence before it, and where its output began.
+    pub(super) fn stepping_before(&self) -> Option<(usize, usize)> {
+        self.stepping.before.filter(|_| self.queued() > 0)
+    }
+
+    /// Takes over a sequence whose last `queued` tokens are input that is not computed; `before`
+    /// is as [`Session::stepping_before`] says.
+    pub(super) fn resume_queue(&mut self, queued: usize, before: Option<(usize, usize)>) {
         self.stepping.forget_input();
-        self.stepping.queued = queued;
+        (self.stepping.queued, self.stepping.before) = (queued, before);
     }
 
     /// Cuts the sequence to its first `length` tokens, where the state needs none of the rest.
     pub(super) fn cut_queue(&mut self, length: usize) {
         let left = self.queued().saturating_sub(self.tokens.len().saturating_sub(length));
+        let before = self.stepping_before();
         self.tokens.truncate(length);
-        self.resume_queue(left);
+        self.resume_queue(left, before);
     }
 
     /// Where the output begins if the sequence is cut to its first `length` tokens: where it
     /// did before input that is cut off entirely.
     pub(super) fn output_before(&self, length: usize) -> usize {
-        let before = self.stepping.before.filter(|(at, _)| self.queued() > 0 && length <= *at);
+        let before = self.stepping_before().filter(|(at, _)| length <= *at);
         before.map_or(self.output_start, |(_, start)| start).min(length)
     }
 
@@ -302,6 +309,7 @@ impl Session {
             self.cut_marks(length);
         }
         self.stepping.forget_input();
+        self.count_bytes();
     }
 
     /// Where the next chunk ends, of `most` tokens at most: not beyond a mark to be made.

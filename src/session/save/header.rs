@@ -75,7 +75,7 @@ impl Session {
             header.tokens.checked_mul(4)?,
             (SAMPLING_WORDS * 4) as u64 + 4 * 8,
             u64::from(header.bias) * 8,
-            3 * 8,
+            5 * 8,
             header.attachment,
             fixed,
             changes.checked_mul(shape.change_bytes() as u64)?,

@@ -18,14 +18,16 @@
 //!   112  u64 changes of all marks    120 u64 XXH64 of the 120 bytes before
 //! tokens, u32 each
 //! sampling: see `sampling_words`; random stream, 4 u64; bias, (u32 id, f32) each
-//! u64 where the model's output begins; u64 turns left out last, u64 hash of their messages
+//! u64 where the model's output begins; u64 length of the sequence before the tokens queued, u64
+//!     where its output began (both 2^64 - 1: not known); u64 turns left out last, u64 hash of
+//!     their messages
 //! attachment
 //! state: hidden [H] f32; delta, changes of the block of tokens that has been begun (as many as
 //!     the tokens computed are beyond a multiple of four; see `kernels::delta`), conv, all f32; for
 //!     each attention layer its pages, each with its elements and, in INT8, its scales (see
 //!     `kernels::kv`)
-//! for each mark: u64 name, position, automatic, output start, tokens computed and queued;
-//!     random stream; hidden, delta, changes, conv (its keys and values are a beginning of the
+//! for each mark: u64 name, position, automatic, output start, tokens computed and queued, and the
+//!     two numbers of the tokens queued; random stream; hidden, delta, changes, conv (its keys and values are a beginning of the
 //!     session's)
 //! u64 XXH64 of everything behind the header
 //! ```
@@ -118,6 +120,7 @@ impl Session {
             out.numbers(&[*id, bias.to_bits()])?;
         }
         out.u64(self.output_start as u64)?;
+        save_before(&mut out, self.stepping_before())?;
         out.u64(self.left_out.turns as u64)?;
         out.u64(self.left_out.fingerprint)?;
         out.raw(&self.attachment)?;
@@ -131,6 +134,7 @@ impl Session {
             let [position, output_start, computed, queued] = numbers.map(|number| number as u64);
             let words = [id, position, automatic.into(), output_start, computed, queued];
             words.into_iter().try_for_each(|word| out.u64(word))?;
+            save_before(&mut out, mark.before)?;
             save_rng(&mut out, &mark.rng)?;
             self.save_fixed(&mut out, &mark.state)?;
         }
@@ -162,6 +166,7 @@ impl Session {
             sampling.logit_bias.push((pair[0], f32::from_bits(pair[1])));
         }
         let output_start = input.u64()? as usize;
+        let before = load_before(&mut input, tokens.len())?;
         let left_out = LeftOut { turns: input.u64()? as usize, fingerprint: input.u64()? };
         let attachment = input.bytes(header.attachment as usize, "the attachment")?;
 
@@ -206,14 +211,14 @@ impl Session {
             marks.remove(0);
         }
         self.sampler = sampler;
-        self.tokens = tokens;
+        self.tokens = tokens.into();
         self.state = state;
         self.output_start = output_start;
         self.left_out = left_out;
         self.attachment = attachment;
         self.marks.held = marks;
         self.marks.next_id = self.marks.next_id.max(header.next_mark);
-        self.resume_queue(header.queued as usize);
+        self.resume_queue(header.queued as usize, before);
         self.mark_queued_turns();
         self.logits_position = None;
         self.last_fed = super::Fed::default();
@@ -293,6 +298,7 @@ impl Session {
             *word = input.u64()?;
         }
         let [id, position, automatic, output_start, computed, queued] = words;
+        let before = load_before(input, usize::try_from(position).unwrap_or(usize::MAX))?;
         let rng = load_rng(input)?;
         self.load_fixed(input, &mut own, computed)?;
         let damaged = || Error::format("the saved session is damaged: a mark behind its end");
@@ -308,12 +314,30 @@ impl Session {
         }
         let info = MarkInfo { id, position, automatic: automatic != 0 };
         let output_start = size(output_start)?;
-        Ok(Mark { info, state: own, output_start, queued, rng })
+        Ok(Mark { info, state: own, output_start, queued, before, rng })
     }
 }
 
 /// 64-bit words in front of a mark's state.
-const MARK_WORDS: u64 = 10;
+const MARK_WORDS: u64 = 12;
+
+/// [`Session::stepping_before`].
+fn save_before(out: &mut Writer, before: Option<(usize, usize)>) -> Result<()> {
+    let words = before.map_or([u64::MAX; 2], |(length, start)| [length as u64, start as u64]);
+    words.into_iter().try_for_each(|word| out.u64(word))
+}
+
+/// What [`save_before`] wrote of a sequence that has `length` tokens now.
+fn load_before(input: &mut Reader, length: usize) -> Result<Option<(usize, usize)>> {
+    let [at, start] = [input.u64()?, input.u64()?];
+    if [at, start] == [u64::MAX; 2] {
+        return Ok(None);
+    }
+    if start > at || at > length as u64 {
+        return Err(Error::format("the saved session is damaged: input that was queued"));
+    }
+    Ok(Some((at as usize, start as usize)))
+}
 
 fn save_rng(out: &mut Writer, rng: &Rng) -> Result<()> {
     rng.state().into_iter().try_for_each(|word| out.u64(word))
