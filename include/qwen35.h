@@ -1034,7 +1034,8 @@ qwen_status qwen_stream_decoder_resume(qwen_stream_decoder *decoder,
  *
  * Returns QWEN_OK; QWEN_ERROR_BUFFER_TOO_SMALL; QWEN_ERROR_INVALID_ARGUMENT, also for JSON
  * that is malformed or of another form; QWEN_ERROR_TEMPLATE if the checkpoint has no usable
- * template or the template refuses the messages, with the template's own words.
+ * template or the template refuses the messages, with the template's own words;
+ * QWEN_ERROR_OUT_OF_MEMORY, also where the system starts no thread for it.
  */
 qwen_status qwen_chat_render(const qwen_model *model,
                              const char *json,
@@ -1637,7 +1638,8 @@ qwen_status qwen_session_marks(const qwen_session *session,
 
 /**
  * Goes back to a mark: sequence and state are what they were there, bit for bit, and nothing
- * is computed. Marks behind it are dropped, it stays. Sampling options stay as they are.
+ * is computed. Marks behind it, and those made later at its place, are dropped; it stays.
+ * Sampling options stay as they are.
  *
  * flags: QWEN_REWIND_RANDOM, or 0: the random stream goes on, so that another attempt gives
  * other tokens.
