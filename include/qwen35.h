@@ -2247,7 +2247,7 @@ typedef struct {
     /**
      * Most tokens of thoughts in a reply; 0: no limit. When they are spent, the think block
      * is closed for the model, which then answers; in that reply it cannot close it once
-     * more: the token </think> is not chosen any more.
+     * more: the token </think> is not chosen any more, unless a callback leaves no other.
      */
     uint32_t thinking_budget;
     /** Most tokens of a reply, thoughts included; 0: no limit but the session's. */

@@ -44,7 +44,7 @@ pub struct qwen_conversation_options {
     pub thinking: qwen_thinking,
     /// Most tokens of thoughts in a reply; 0: no limit. When they are spent, the think block
     /// is closed for the model, which then answers; in that reply it cannot close it once
-    /// more: the token </think> is not chosen any more.
+    /// more: the token </think> is not chosen any more, unless a callback leaves no other.
     pub thinking_budget: u32,
     /// Most tokens of a reply, thoughts included; 0: no limit but the session's.
     pub max_tokens: u32,

@@ -285,8 +285,12 @@ impl Sampler {
         if self.options.has_penalties() {
             self.penalties.apply(&self.options, scores, sequence, output_start);
         }
-        if let Some(score) = self.banned.and_then(|id| scores.get_mut(id as usize)) {
-            *score = f32::NEG_INFINITY;
+        if let Some(id) = self.banned.map(|id| id as usize).filter(|id| *id < scores.len()) {
+            let score = std::mem::replace(&mut scores[id], f32::NEG_INFINITY);
+            // A callback that leaves nothing else has its way.
+            if scores.iter().all(|score| *score == f32::NEG_INFINITY) {
+                scores[id] = score;
+            }
         }
     }
 
