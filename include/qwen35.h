@@ -1638,7 +1638,8 @@ qwen_status qwen_session_marks(const qwen_session *session,
 
 /**
  * Goes back to a mark: sequence and state are what they were there, bit for bit, and nothing
- * is computed. Marks behind it, and those made later at its place, are dropped; it stays.
+ * is computed. Marks behind it, and those made later at its place, are dropped; it stays. (One
+ * made while input waited stands before that was computed: marks among the input go, too.)
  * Sampling options stay as they are.
  *
  * flags: QWEN_REWIND_RANDOM, or 0: the random stream goes on, so that another attempt gives

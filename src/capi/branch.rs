@@ -127,7 +127,8 @@ pub unsafe extern "C" fn qwen_session_marks(
 }
 
 /// Goes back to a mark: sequence and state are what they were there, bit for bit, and nothing
-/// is computed. Marks behind it, and those made later at its place, are dropped; it stays.
+/// is computed. Marks behind it, and those made later at its place, are dropped; it stays. (One
+/// made while input waited stands before that was computed: marks among the input go, too.)
 /// Sampling options stay as they are.
 ///
 /// flags: QWEN_REWIND_RANDOM, or 0: the random stream goes on, so that another attempt gives
