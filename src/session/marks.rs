@@ -203,9 +203,10 @@ impl Session {
     }
 
     /// Goes back to a mark: sequence and state are bit for bit what they were there. Later
-    /// marks are dropped, and those whose state is ahead of its own; this one stays. The random stream goes back too if `random`,
-    /// so that the same calls give the same tokens; else it goes on, so that another attempt
-    /// gives others. Sampling options stay as they are. Nothing is computed.
+    /// marks are dropped, and those whose state is ahead of its own; this one stays. The random
+    /// stream goes back too if `random`, so that the same calls give the same tokens; else it
+    /// goes on, so that another attempt gives others. Sampling options stay as they are. Nothing
+    /// is computed.
     ///
     /// # Errors
     /// `InvalidArgument` if the mark is not held, `OutOfMemory`; the session is as before.

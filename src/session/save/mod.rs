@@ -27,8 +27,8 @@
 //!     each attention layer its pages, each with its elements and, in INT8, its scales (see
 //!     `kernels::kv`)
 //! for each mark: u64 name, position, automatic, output start, tokens computed and queued, and the
-//!     two numbers of the tokens queued; random stream; hidden, delta, changes, conv (its keys and values are a beginning of the
-//!     session's)
+//!     two numbers of the tokens queued; random stream; hidden, delta, changes, conv (its keys and
+//!     values are a beginning of the session's)
 //! u64 XXH64 of everything behind the header
 //! ```
 //!
