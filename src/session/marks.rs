@@ -10,6 +10,7 @@
 //! history, so the next turn agrees with this one up to there and no further.
 
 use super::Session;
+use super::step::BeforeInput;
 use crate::model::State;
 use crate::sampling::Rng;
 use crate::{Error, Result};
@@ -35,8 +36,8 @@ pub(super) struct Mark {
     pub(super) state: State,
     /// How many of the tokens up to the mark were input that was not computed.
     pub(super) queued: usize,
-    /// Of that input, see [`Session::stepping_before`].
-    pub(super) before: Option<(usize, usize)>,
+    /// What was there before that input.
+    pub(super) before: Option<BeforeInput>,
     pub(super) output_start: usize,
     pub(super) rng: Rng,
 }
@@ -181,7 +182,7 @@ impl Session {
             state: self.state.try_clone()?,
             output_start: self.output_start,
             queued: self.queued(),
-            before: self.stepping_before(),
+            before: self.before_input(),
             rng: self.sampler.rng().clone(),
         })
     }

@@ -42,13 +42,21 @@ impl From<Next> for Step {
     }
 }
 
+/// A sequence before input that waits, for when that is taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BeforeInput {
+    pub(super) length: usize,
+    /// Where its output began.
+    pub(super) output_start: usize,
+}
+
 /// What a session remembers from step to step, beside the unfinished work itself.
 pub(super) struct Stepping {
     /// So many tokens at the end of the sequence are queued input; not to be relied on when
     /// all is computed.
     queued: usize,
-    /// The length of the sequence before them, and where its output began.
-    before: Option<(usize, usize)>,
+    /// What was there before them.
+    before: Option<BeforeInput>,
     /// Where the queued input is worth a mark.
     pub(super) turns: Turns,
     /// Tokens of the next chunk at most.
@@ -250,7 +258,8 @@ impl Session {
         }
         if self.queued() == 0 {
             self.stepping.queued = 0;
-            self.stepping.before = Some((self.tokens.len(), self.output_start));
+            self.stepping.before =
+                Some(BeforeInput { length: self.tokens.len(), output_start: self.output_start });
         }
         self.tokens.extend_from_slice(tokens);
         self.stepping.queued += tokens.len();
@@ -271,14 +280,14 @@ impl Session {
         self.stepping.queued.min(self.remaining())
     }
 
-    /// Of input that waits: the length of the sequence before it, and where its output began.
-    pub(super) fn stepping_before(&self) -> Option<(usize, usize)> {
+    /// What was there before the input that waits, where that is known.
+    pub(super) fn before_input(&self) -> Option<BeforeInput> {
         self.stepping.before.filter(|_| self.queued() > 0)
     }
 
     /// Takes over a sequence whose last `queued` tokens are input that is not computed; `before`
-    /// is as [`Session::stepping_before`] says.
-    pub(super) fn resume_queue(&mut self, queued: usize, before: Option<(usize, usize)>) {
+    /// is as [`Session::before_input`] says.
+    pub(super) fn resume_queue(&mut self, queued: usize, before: Option<BeforeInput>) {
         self.stepping.forget_input();
         (self.stepping.queued, self.stepping.before) = (queued, before);
     }
@@ -286,7 +295,7 @@ impl Session {
     /// Cuts the sequence to its first `length` tokens, where the state needs none of the rest.
     pub(super) fn cut_queue(&mut self, length: usize) {
         let left = self.queued().saturating_sub(self.tokens.len().saturating_sub(length));
-        let before = self.stepping_before();
+        let before = self.before_input();
         self.tokens.truncate(length);
         self.resume_queue(left, before);
     }
@@ -294,8 +303,8 @@ impl Session {
     /// Where the output begins if the sequence is cut to its first `length` tokens: where it
     /// did before input that is cut off entirely.
     pub(super) fn output_before(&self, length: usize) -> usize {
-        let before = self.stepping_before().filter(|(at, _)| length <= *at);
-        before.map_or(self.output_start, |(_, start)| start).min(length)
+        let before = self.before_input().filter(|before| length <= before.length);
+        before.map_or(self.output_start, |before| before.output_start).min(length)
     }
 
     /// Forgets input that is not computed. A generated token that waits to be computed stays.

@@ -48,6 +48,7 @@ use std::sync::Arc;
 use super::Session;
 use super::marks::{LAST_NAME, Mark, MarkInfo};
 use super::overflow::LeftOut;
+use super::step::BeforeInput;
 use crate::kernels::KvPages;
 use crate::model::State;
 use crate::model::state::RecurrentShape;
@@ -120,7 +121,7 @@ impl Session {
             out.numbers(&[*id, bias.to_bits()])?;
         }
         out.u64(self.output_start as u64)?;
-        save_before(&mut out, self.stepping_before())?;
+        save_before(&mut out, self.before_input())?;
         out.u64(self.left_out.turns as u64)?;
         out.u64(self.left_out.fingerprint)?;
         out.raw(&self.attachment)?;
@@ -321,22 +322,23 @@ impl Session {
 /// 64-bit words in front of a mark's state.
 const MARK_WORDS: u64 = 12;
 
-/// [`Session::stepping_before`].
-fn save_before(out: &mut Writer, before: Option<(usize, usize)>) -> Result<()> {
-    let words = before.map_or([u64::MAX; 2], |(length, start)| [length as u64, start as u64]);
+fn save_before(out: &mut Writer, before: Option<BeforeInput>) -> Result<()> {
+    let words = |before: BeforeInput| [before.length as u64, before.output_start as u64];
+    let words = before.map_or([u64::MAX; 2], words);
     words.into_iter().try_for_each(|word| out.u64(word))
 }
 
-/// What [`save_before`] wrote of a sequence that has `length` tokens now.
-fn load_before(input: &mut Reader, length: usize) -> Result<Option<(usize, usize)>> {
-    let [at, start] = [input.u64()?, input.u64()?];
-    if [at, start] == [u64::MAX; 2] {
+/// What [`save_before`] wrote of a sequence that has `most` tokens now.
+fn load_before(input: &mut Reader, most: usize) -> Result<Option<BeforeInput>> {
+    let [length, output_start] = [input.u64()?, input.u64()?];
+    if [length, output_start] == [u64::MAX; 2] {
         return Ok(None);
     }
-    if start > at || at > length as u64 {
+    if output_start > length || length > most as u64 {
         return Err(Error::format("the saved session is damaged: input that was queued"));
     }
-    Ok(Some((at as usize, start as usize)))
+    let (length, output_start) = (length as usize, output_start as usize);
+    Ok(Some(BeforeInput { length, output_start }))
 }
 
 fn save_rng(out: &mut Writer, rng: &Rng) -> Result<()> {
